@@ -1,14 +1,15 @@
 """The smallest recipe that keeps the gain: each parameter of the winner goes back alone to its default.
 
 In every block, on one host, the winner and each variant run once. A parameter may go when the project's verdict leaves
-out a loss beyond the margin; then all that may go do so together, and that is measured against the winner, too
-(docs/tuning.md).
+out a loss beyond the margin, no run without it failed, and each limit held at least as often as with it; then all that
+may go do so together, and that is measured against the winner, too (docs/tuning.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -21,17 +22,21 @@ ATTEMPTS = 2
 """Times that a run is made before its block goes without it."""
 
 
+Obstacle = Literal["", "loss", "failed", "limit", "forbidden"]
+"""Why it stays: a loss is not left out, a run failed, a limit held less often, or it may not run alone."""
+
+
 @dataclass(frozen=True)
 class Reverted:
-    """One parameter at its default in the winner: the verdict on that, beside the winner."""
+    """One parameter at its default in the winner: the verdict on that, beside the winner; None when it may not run."""
 
     parameter: str
-    verdict: Verdict
+    verdict: Verdict | None
+    obstacle: Obstacle
 
     @property
     def may_go(self) -> bool:
-        """Whether a loss beyond the margin is left out."""
-        return self.verdict.not_worse
+        return not self.obstacle
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,21 @@ class Smallest:
     dropped: tuple[str, ...]
     each: tuple[Reverted, ...]
     together: Verdict | None
+    obstacle: Obstacle = ""
 
 
 def variants(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]:
     """The winner with one parameter at its default, for each that differs and may differ alone."""
+    return {
+        name: config for name, config in _reverted(settings, winner).items() if not settings.space.is_forbidden(config)
+    }
+
+
+def _reverted(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]:
     found: dict[str, dict[str, Value]] = {}
     for one in settings.space.parameters:
         config = settings.space.settled({**winner, one.name: settings.default[one.name]}, settings.default)
-        if settings.space.key(config) != settings.space.key(winner) and not settings.space.is_forbidden(config):
+        if settings.space.key(config) != settings.space.key(winner):
             found[one.name] = config
     return found
 
@@ -59,7 +71,12 @@ def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple
     alone = variants(settings, winner)
     if planned := _missing(settings, [winner, *alone.values()], trials, 0):
         return planned
-    each = tuple(Reverted(name, _verdict(settings, winner, config, trials, 0)) for name, config in alone.items())
+    each = tuple(
+        Reverted(name, *_judged(settings, winner, config, trials, 0))
+        if name in alone
+        else Reverted(name, None, "forbidden")
+        for name, config in _reverted(settings, winner).items()
+    )
     gone = [one.parameter for one in each if one.may_go]
     reverted = {**winner, **{name: settings.default[name] for name in gone}}
     config = settings.space.settled(reverted, settings.default)
@@ -68,10 +85,10 @@ def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple
         return Smallest(kept, tuple(gone[:1]) if len(gone) == 1 else (), each, None)
     if planned := _missing(settings, [winner, config], trials, BLOCKS):
         return planned
-    together = _verdict(settings, winner, config, trials, BLOCKS)
-    if together.not_worse:
-        return Smallest(config, tuple(gone), each, together)
-    return Smallest(dict(winner), (), each, together)
+    together, obstacle = _judged(settings, winner, config, trials, BLOCKS)
+    if obstacle:
+        return Smallest(dict(winner), (), each, together, obstacle)
+    return Smallest(config, tuple(gone), each, together)
 
 
 def runs_needed(settings: Settings, winner: Config) -> int:
@@ -108,16 +125,35 @@ def _runs(settings: Settings, config: Config, trials: Sequence[Trial], block: in
     return [one for one in trials if one.block == block and settings.space.key(one.config) == key]
 
 
-def _verdict(settings: Settings, winner: Config, config: Config, trials: Sequence[Trial], first: int) -> Verdict:
-    """The variant against the winner over its blocks; a block without one of the two does not count."""
+def _judged(
+    settings: Settings, winner: Config, config: Config, trials: Sequence[Trial], first: int
+) -> tuple[Verdict, Obstacle]:
+    """The variant against the winner over its blocks, and why it may not take the winner's place.
 
-    def figures(of: Config) -> list[float | None]:
-        blocks = (_runs(settings, of, trials, block) for block in range(first, first + BLOCKS))
-        return [next((one.figure for one in runs if one.status == "ok"), None) for runs in blocks]
+    A block without one of the two does not count.
+    """
+    blocks = range(first, first + BLOCKS)
+    theirs, mine = ([_runs(settings, one, trials, block) for block in blocks] for one in (winner, config))
+    base, own = ([_measured(runs) for runs in side] for side in (theirs, mine))
+    verdict = _verdict(settings, base, own)
+    if any(one.failed for runs in mine for one in runs):
+        return verdict, "failed"
+    both = [(a, b) for a, b in zip(base, own, strict=True) if a is not None and b is not None]
+    for place, limit in enumerate(settings.limits):
+        held = [sum(pair[side].bounded[place] <= limit.at_most for pair in both) for side in (0, 1)]
+        if held[1] < held[0]:
+            return verdict, "limit"
+    return verdict, "" if verdict.not_worse else "loss"
 
+
+def _measured(runs: Sequence[Trial]) -> Trial | None:
+    return next((one for one in runs if one.status == "ok"), None)
+
+
+def _verdict(settings: Settings, base: Sequence[Trial | None], own: Sequence[Trial | None]) -> Verdict:
     return judge(
-        figures(winner),
-        figures(config),
+        [one and one.figure for one in base],
+        [one and one.figure for one in own],
         higher_is_better=settings.higher_is_better,
         margin_ratio=settings.margin_ratio,
         alpha=settings.alpha,

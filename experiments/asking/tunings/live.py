@@ -27,7 +27,13 @@ from experiments.asking.tunings.judged import judged
 from experiments.asking.tunings.plan import MOST_RUNS, TuningPlan, choice_with_config
 from experiments.asking.tunings.rounds import Worked, question_of
 from experiments.asking.tunings.trials import hours_are_used_up, settings_of, trials_over
-from experiments.asking.tunings.wording import answer_sentence, smallest_sentence, together_sentence, too_many_runs
+from experiments.asking.tunings.wording import (
+    answer_sentence,
+    measured_json,
+    smallest_sentence,
+    together_sentence,
+    too_many_runs,
+)
 from experiments.models import Member, Run, Tuning, TuningTrial
 from experiments.registry.database_clock import database_now
 from experiments.registry.errors import DATABASE_AWAY, RequestError
@@ -232,8 +238,7 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
                     "parameter": one.parameter,
                     "may_go": one.may_go,
                     "sentence": smallest_sentence(inquiry, one),
-                    "estimate_pct": one.verdict.estimate_pct,
-                    "interval_pct": list(one.verdict.deciding_pct) if one.verdict.deciding_pct else None,
+                    **measured_json(one.verdict),
                 }
                 for one in step.each
             ],
@@ -276,12 +281,7 @@ def _awaits(tuning: Tuning) -> bool:
 def _together(found: Smallest) -> dict[str, object] | None:
     if found.together is None:
         return None
-    interval = found.together.deciding_pct
-    return {
-        "sentence": together_sentence(found),
-        "estimate_pct": found.together.estimate_pct,
-        "interval_pct": list(interval) if interval else None,
-    }
+    return {"sentence": together_sentence(found), **measured_json(found.together)}
 
 
 def without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.steps.recipe import Value
-from experiments.analysis.tuning.smallest import Reverted, Smallest
+from experiments.analysis.tuning.smallest import Obstacle, Reverted, Smallest
 from experiments.analysis.verdict import Verdict
 from experiments.asking.tunings.trials import bounds_of, trials_over
 from experiments.models import Tuning, TuningTrial
@@ -97,7 +97,7 @@ def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
     measured = _measured(one.verdict)
     if one.may_go:
         return f"{one.parameter} may go back to {default}: a loss beyond the margin is left out{measured}."
-    return f"{one.parameter} stays: at {default} a loss beyond the margin is not left out{measured}."
+    return f"{one.parameter} stays: at {default} {_OBSTACLES[one.obstacle]}{measured}."
 
 
 def together_sentence(smallest: Smallest) -> str:
@@ -107,13 +107,30 @@ def together_sentence(smallest: Smallest) -> str:
     measured = _measured(smallest.together)
     if smallest.dropped:
         return f"Together they may go back, too: a loss beyond the margin is left out{measured}."
-    return f"Together they may not: a loss beyond the margin is not left out{measured}, so all of the answer stays."
+    return f"Together they may not: {_OBSTACLES[smallest.obstacle]}{measured}, so all of the answer stays."
 
 
-def _measured(verdict: Verdict) -> str:
+_OBSTACLES: Mapping[Obstacle, str] = {
+    "loss": "a loss beyond the margin is not left out",
+    "failed": "a run failed",
+    "limit": "a limit held in fewer of the runs than with the answer",
+    "forbidden": "alone the combination is forbidden",
+}
+
+
+def _measured(verdict: Verdict | None) -> str:
     """The interval behind a sentence, in brackets; "" without one."""
-    low_high = verdict.deciding_pct
+    low_high = verdict.deciding_pct if verdict else None
     return f" ({low_high[0]:+.1f} … {low_high[1]:+.1f} %)" if low_high else ""
+
+
+def measured_json(verdict: Verdict | None) -> dict[str, Any]:
+    """The estimate and the interval of a verdict as they are stored, in per cent; None where there is none."""
+    interval = verdict.deciding_pct if verdict else None
+    return {
+        "estimate_pct": verdict.estimate_pct if verdict else None,
+        "interval_pct": list(interval) if interval else None,
+    }
 
 
 def smallest_evidence(tuning: Tuning) -> str:

@@ -404,6 +404,41 @@ def test_the_smallest_recipe_keeps_what_brings_the_gain_and_nothing_else() -> No
     assert {one.purpose for one in trials} == {"revert"}
 
 
+def played(given: Settings, winner: Config, outcome: Callable[[Config, int], tuple[Status, float]]) -> Smallest:
+    """Every run has the same figure; `outcome` says from configuration and block how it ended, and its p99 in ms."""
+    trials: list[Trial] = []
+    while not isinstance(step := reduce(given, winner, trials), Smallest):
+        for one in step:
+            status, p99_ms = outcome(one.config, one.block)
+            ok = status == "ok"
+            figure, bounded = (1000.0 + len(trials) % 3, (p99_ms,)) if ok else (None, ())
+            trials.append(Trial(one.config, one.host, len(trials), status, "revert", figure, bounded, one.block))
+    return step
+
+
+@pytest.mark.parametrize(
+    ("outcome", "obstacle"),
+    [
+        (lambda config, block: ("ok", 80.0 if config["mode"] == "a" else 20.0), "limit"),
+        (lambda config, block: ("crashed" if config["mode"] == "a" and block % 8 < 3 else "ok", 20.0), "failed"),
+    ],
+)
+def test_a_parameter_stays_that_keeps_a_limit_or_the_server_alive(
+    outcome: Callable[[Config, int], tuple[Status, float]], obstacle: str
+) -> None:
+    winner: dict[str, Value] = {**DEFAULT, "cache": True, "mode": "b"}
+    smallest = played(settings(limits=(Limit("latency_p99_ms", 50.0),)), winner, outcome)
+    assert {one.parameter: one.obstacle for one in smallest.each} == {"cache": "", "mode": obstacle}
+    assert (smallest.config, smallest.dropped) == ({**DEFAULT, "mode": "b"}, ("cache",))
+
+
+def test_a_parameter_that_may_not_run_alone_at_its_default_is_said_to_stay() -> None:
+    winner: dict[str, Value] = {**DEFAULT, "cache": True, "mode": "c"}  # mode c without the cache is forbidden
+    smallest = played(settings(), winner, lambda config, block: ("ok", 10.0))
+    assert {one.parameter: one.obstacle for one in smallest.each} == {"cache": "forbidden", "mode": ""}
+    assert smallest.config == {**DEFAULT, "cache": True}
+
+
 def test_parameters_that_only_together_keep_the_gain_stay() -> None:
     def either(config: Config) -> float:
         return 1.2 if config["cache"] or config["mode"] == "b" else 1.0
