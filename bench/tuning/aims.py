@@ -12,7 +12,8 @@ NULL = "null"
 REGRET = {50: 0.15, 100: 0.09, 200: 0.06}
 MISSED = {100: 0.10, 200: 0.05}
 JUDGED_BUDGET = 100
-ERROR, ERROR90, BIAS, COVERED, VIOLATION = 0.015, 0.04, 0.005, 0.93, 0.03
+ERROR, ERROR90, BIAS, COVERED = 0.015, 0.04, 0.005, 0.93
+VIOLATION, VIOLATION_ANYWHERE = 0.03, 0.05
 FALSE_BETTER, SPENT = 0.05, 0.70
 
 
@@ -28,8 +29,8 @@ class Aim:
 
     @property
     def met(self) -> bool:
-        if math.isnan(self.value):
-            return True
+        if math.isnan(self.value):  # nothing was claimed at all, so nothing shows that claims are true
+            return False
         return self.value >= self.aim if self.at_least else self.value <= self.aim
 
     def line(self) -> str:
@@ -60,8 +61,9 @@ def aims(budget: int, summaries: Mapping[str, Summary]) -> list[Aim]:
                 Aim(budget, "claim error, 90th percentile", mean_of(real, "error90"), ERROR90),
                 Aim(budget, "bias of the claim", abs(mean_of(real, "bias")), BIAS),
                 Aim(budget, "interval holds the truth", mean_of(real, "covered"), COVERED, at_least=True),
-                Aim(budget, "limit broken by the recommendation", mean_of(real, "violation"), VIOLATION),
             ]
+        most = VIOLATION if budget == JUDGED_BUDGET else VIOLATION_ANYWHERE
+        found.append(Aim(budget, "limit broken by the recommendation", mean_of(real, "violation"), most))
     for name, one in null.items():
         found.append(Aim(budget, f"false better on {name}", one.false_better, FALSE_BETTER))
         if budget == JUDGED_BUDGET:

@@ -20,7 +20,8 @@ class Tuning(Inquiry):
     winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
     `confirm_after_hours`: so long it pauses before its confirmation, None = not; `confirms_at` is when that pause ends,
     set once it has begun. `taken_up_at`: so many of its trials were over when a person last took it up again after its
-    end, `looks`: as often were the pairs of its finalists looked at, more than once after more budget.
+    end, `looks`: as often were the pairs of its finalists looked at, more than once after more budget, `looked_at`: so
+    many of its trials were over at the last time.
     """
 
     class Outcome(models.TextChoices):
@@ -45,6 +46,7 @@ class Tuning(Inquiry):
     reduces = models.BooleanField(default=False)
     taken_up_at = models.PositiveSmallIntegerField(default=0, db_default=0)
     looks = models.PositiveSmallIntegerField(default=1, db_default=1)
+    looked_at = models.PositiveSmallIntegerField(default=0, db_default=0)
     outcome = models.CharField(max_length=16, choices=Outcome.choices, default=Outcome.NONE, blank=True)
     best = models.JSONField(null=True)
     winner = models.JSONField(null=True)

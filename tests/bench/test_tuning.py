@@ -233,6 +233,8 @@ def test_a_good_summary_meets_every_aim_and_each_bad_figure_misses_one() -> None
     for field, value in worse.items():
         bad = replace(good, **{field: value})  # type: ignore[arg-type]
         assert sum(not one.met for one in aims(100, {"real": bad})) == 1
+    unclaimed = replace(good, error=math.nan, error90=math.nan, bias=math.nan, covered=math.nan)
+    assert sum(not one.met for one in aims(100, {"real": unclaimed})) == 4
     for field, value in {"false_better": 0.06, "runs": 71.0}.items():
         bad = replace(good, **{field: value})  # type: ignore[arg-type]
         assert sum(not one.met for one in aims(100, {"null_real": bad})) == 1

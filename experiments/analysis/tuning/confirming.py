@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.analysis.distributions import normal_share, normal_shares, student_quantile
+from experiments.analysis.distributions import normal_quantile, normal_share, normal_shares, student_quantile
 from experiments.analysis.limits import MIN_FOR_VERDICT
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.space import Config
@@ -29,6 +29,9 @@ SURE_WITHIN, SURE_SURVIVES, RUNS_OF_A_FAILURE = 0.8, 0.6, 10
 """A finalist may have failed once, if so many runs of it did not."""
 LIKELY, UNLIKELY = 0.8, 0.2
 BETTER = ("better", "better_size_uncertain")
+PAIR_HOURS = 6.0
+"""Runs that began further apart are no pair: the drift between them is that of two days, not of one moment."""
+POWER, ROUNDS, MOST_PAIRS = 0.8, 4, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class Finalist:
     config: Config
     pairs: dict[int, tuple[float | None, float | None]]
     failures: int
+
+    @property
+    def logs(self) -> list[float]:
+        """The log of the ratio of the finalist's figure to the default's, one for each complete pair."""
+        return [math.log(mine / base) for base, mine in self.pairs.values() if base is not None and mine is not None]
 
 
 def reserved(settings: Settings) -> int:
@@ -81,19 +89,45 @@ def needed(settings: Settings, beliefs: Beliefs) -> int:
     return min(reserved(settings), 2 * pairs + SPARE)
 
 
-def pairs_wanted(settings: Settings, finalist: Finalist, tried: int) -> int:
+def pairs_wanted(settings: Settings, trials: Sequence[Trial], finalist: Finalist, tried: int) -> int:
     """How many pairs there shall be: so many that the interval is narrow enough, judged by its width alone.
 
-    What the pairs say of the gain does not enter, so that their interval keeps its meaning.
+    What the pairs say of the gain does not enter, so that their interval keeps its meaning; but after more budget it
+    does once, at the look that its level pays for: then there shall be as many as were said to do.
     """
     few = few_pairs(settings)
-    logs = [math.log(b / a) for a, b in finalist.pairs.values() if a is not None and b is not None]
+    logs = finalist.logs
     if len(logs) < few:
         return few
+    if settings.looks > 1:
+        before = standing(settings, trials[: settings.looked_at], finalist.config)
+        if (telling := pairs_that_tell(settings, before, tried)) is not None:
+            return max(telling, len(before.logs))
     quantile = student_quantile(len(logs) - 1, 1 - settings.level(tried) / 2)
     half = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
     most = max(few, int(MOST_RATIO * settings.budget_runs / 2))
     return len(logs) if half <= WANTED_HALF else min(len(logs) + 2, most)
+
+
+def pairs_that_tell(settings: Settings, finalist: Finalist, tried: int) -> int | None:
+    """How many pairs in all would confirm this finalist, if it gains what it seems to; None when it seems to lose.
+
+    Of the chance to do so it is `POWER`: the interval at its level lies above 0 when the estimate is larger than half
+    of it, and the estimate itself moves by chance (sample size of a paired t test: Cohen, Statistical Power Analysis,
+    1988, ch. 2).
+    """
+    logs = finalist.logs
+    if len(logs) < MIN_FOR_VERDICT:
+        return None
+    sign = 1 if settings.higher_is_better else -1
+    mean, sd = sign * float(np.mean(logs)), float(np.std(logs, ddof=1))
+    if mean <= 0:
+        return None
+    count = len(logs)
+    for _ in range(ROUNDS):  # the quantile depends a little on the number
+        quantile = student_quantile(count - 1, 1 - settings.level(tried) / 2) + normal_quantile(POWER)
+        count = max(MIN_FOR_VERDICT, math.ceil(min((quantile * sd / mean) ** 2, MOST_PAIRS)))
+    return count
 
 
 def finalists(beliefs: Beliefs) -> list[Config]:
@@ -131,14 +165,22 @@ def standing(settings: Settings, trials: Sequence[Trial], config: Config) -> Fin
     defaults = [
         one for one in trials if one.purpose == "confirm" and settings.space.key(one.config) == settings.default_key
     ]
-    figures = {one.block: one.figure for one in mine if one.status == "ok"}
-    base = {one.block: one.figure for one in defaults if one.status == "ok"}
-    blocks = sorted({one.block for one in mine})
+    figures = {one.block: one for one in mine if one.status == "ok"}
+    base = {one.block: one for one in defaults if one.status == "ok"}
+    blocks = [block for block in sorted({one.block for one in mine}) if _are_near(base.get(block), figures.get(block))]
     return Finalist(
         config,
-        {block: (base.get(block), figures.get(block)) for block in blocks},
+        {block: (_figure(base.get(block)), _figure(figures.get(block))) for block in blocks},
         sum(one.failed for one in trials if settings.space.key(one.config) == key),
     )
+
+
+def _are_near(one: Trial | None, other: Trial | None) -> bool:
+    return one is None or other is None or abs(one.start_hours - other.start_hours) <= PAIR_HOURS
+
+
+def _figure(one: Trial | None) -> float | None:
+    return None if one is None else one.figure
 
 
 def plan_pair(settings: Settings, config: Config, block: int, host: int) -> tuple[Planned, Planned]:

@@ -84,7 +84,7 @@ def next_runs(
     if planned := _again(settings, trials, finalist):
         return tuple(planned[:left])
     complete = sum(None not in pair for pair in finalist.pairs.values())
-    wanted = confirming.pairs_wanted(settings, finalist, tried)
+    wanted = confirming.pairs_wanted(settings, trials, finalist, tried)
     shared = _beside_default(settings, trials, finalist, out)[:left]
     possible = len(shared) + (left - len(shared)) // 2
     if complete >= wanted or (not complete and possible < MIN_FOR_VERDICT):

@@ -15,6 +15,7 @@ import numpy as np
 
 from experiments.analysis.tuning import confirming, pairing
 from experiments.analysis.tuning.beliefs import Beliefs
+from experiments.analysis.tuning.confirming import pairs_that_tell
 from experiments.analysis.tuning.proposing import expected_excess, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config, Value
@@ -230,7 +231,8 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
-    beliefs, sign = Beliefs(settings, searched(trials)), 1 if settings.higher_is_better else -1
+    beliefs = Beliefs(settings, searched(trials))
+    next_look = replace(settings, looks=settings.looks + 1)
     out: list[confirming.Finalist] = []
     more_pairs = 0
     for tried, config in enumerate(_to_be_confirmed(settings, trials, beliefs), 1):
@@ -246,13 +248,13 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
         if claim := confirming.claim_of(settings, finalist, verdict, tried):
             return Better(claim)
         if verdict.outcome == "invalid":
-            more_pairs = max(more_pairs, confirming.pairs_wanted(settings, finalist, tried))
-        elif verdict.outcome == "inconclusive" and (verdict.estimate_pct or 0.0) * sign > 0:
-            more_pairs = max(more_pairs, verdict.more_per_arm or 0)
+            more_pairs = max(more_pairs, confirming.pairs_wanted(settings, trials, finalist, tried))
+        elif verdict.outcome == "inconclusive" and (telling := pairs_that_tell(next_look, finalist, tried)):
+            more_pairs = max(more_pairs, telling - len(finalist.logs), 1)
     if more_pairs:
         return BudgetTooSmall(
             f"A configuration looks better, but the budget did not suffice to tell: about {2 * more_pairs:,} more runs "
-            "would do.",
+            "would do, if it gains what it seems to.",
             2 * more_pairs,
         )
     return NothingBetter("No configuration was confirmed to be better than the default." + _faster_ones(beliefs))

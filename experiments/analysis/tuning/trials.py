@@ -40,7 +40,8 @@ class Settings:
     `away` are hosts that take no further runs now; while all are, they count as there.
     `margin_ratio` is the smallest gain that anybody would deploy a configuration for. `seed` is the search's number.
     `forgiven`: so many of its first trials end nothing by being invalid, for a person took the search up again.
-    `looks`: as often were pairs looked at, now included, to which more budget may add further ones.
+    `looks`: as often were pairs looked at, now included, to which more budget adds further ones; `looked_at`: so many
+    trials there were at the last time.
     """
 
     space: Space
@@ -56,6 +57,7 @@ class Settings:
     seed: int = 0
     forgiven: int = 0
     looks: int = 1
+    looked_at: int = 0
 
     def __post_init__(self) -> None:
         self.space.check(self.default)
@@ -77,8 +79,11 @@ class Settings:
         return self.able if self.confirm_host is None else (self.confirm_host,)
 
     def level(self, tried: int) -> float:
-        """The two-sided level of the finalist number `tried`, from 1: a part of `alpha` for each, and for each look."""
-        return self.alpha / (tried * self.looks)
+        """The two-sided level of the finalist number `tried`, from 1: a part of `alpha` for each.
+
+        Each further look has half the level of the one before, so that all of them cost at most twice the first.
+        """
+        return self.alpha / (tried * 2 ** (self.looks - 1))
 
     @property
     def default_key(self) -> Key:

@@ -69,12 +69,21 @@ def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 
         locked.budget_hours = None if locked.budget_hours is None else locked.budget_hours + hours
         after = {"runs": locked.budget_runs, "hours": locked.budget_hours}
         audit.record(member, "tuning.budget", f"tuning {locked.name}", before=before, after=after)
+        _look(locked)
         if open_again:
             _open_again(locked)
             TUNINGS.take_up(locked)
         else:
-            locked.save(update_fields=["budget_runs", "budget_hours"])
+            locked.save(update_fields=["budget_runs", "budget_hours", "looks", "looked_at"])
     tuning.refresh_from_db()
+
+
+def _look(tuning: Tuning) -> None:
+    """Pairs of finalists that everybody could see get further ones now, so they are judged at a smaller level."""
+    over = tuning.trials.exclude(result=TuningTrial.Result.NONE)
+    seen = over.filter(purpose=TuningTrial.Purpose.CONFIRM, result=TuningTrial.Result.OK)
+    if tuning.outcome != Outcome.BETTER and seen.exists():
+        tuning.looks, tuning.looked_at = tuning.looks + 1, over.count()
 
 
 def leave_out(member: Member, tuning: Tuning, mixture: str) -> None:
@@ -126,13 +135,7 @@ def _held(member: Member, tuning: Tuning) -> Tuning:
 
 
 def _open_again(tuning: Tuning) -> None:
-    """It runs again, without an answer unless that is a gain. Invalid runs so far end nothing any more.
-
-    Pairs that were looked at may get further ones now, so they are judged at a smaller level.
-    """
-    confirmed = tuning.trials.filter(purpose=TuningTrial.Purpose.CONFIRM, result=TuningTrial.Result.OK).exists()
-    if tuning.state == State.FINISHED and tuning.outcome != Outcome.BETTER and confirmed:
-        tuning.looks += 1
+    """It runs again, without an answer unless that is a gain. Invalid runs so far end nothing any more."""
     tuning.state, tuning.sentence, tuning.finished_at = State.RUNNING, "", None
     tuning.trials.filter(run=None, result=TuningTrial.Result.NONE).delete()  # what ended it may ask for others
     tuning.taken_up_at = tuning.trials.exclude(result=TuningTrial.Result.NONE).count()

@@ -39,6 +39,7 @@ def settings_of(tuning: Tuning, over: Sequence[TuningTrial]) -> Settings:
         seed=tuning.seed,
         forgiven=len(searched([one for one in over if one.position < tuning.taken_up_at])),
         looks=tuning.looks,
+        looked_at=len(searched([one for one in over if one.position < tuning.looked_at])),
     )
 
 

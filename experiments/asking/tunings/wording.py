@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.steps.recipe import Value
+from experiments.analysis.tuning.confirming import standing
 from experiments.analysis.tuning.smallest import Obstacle, Reverted, Smallest
 from experiments.analysis.verdict import Verdict
-from experiments.asking.tunings.trials import bounds_of, trials_over
+from experiments.asking.tunings.trials import bounds_of, searched, settings_of, trials_over
 from experiments.models import Tuning, TuningTrial
 
 
@@ -34,10 +35,13 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
     """The confirmed gain with its interval, what it rests on, and in how many of these runs each limit held."""
     if tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None or tuning.winner is None:
         return ""
+    pairs = standing(settings_of(tuning, over), searched(over), tuning.winner).pairs
+    complete = {block for block, pair in pairs.items() if None not in pair}
     won = [
         one
         for one in over
-        if one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner and one.result == "ok"
+        if one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner and one.block in complete
+        if one.result == TuningTrial.Result.OK
     ]
     gain, low, high = (improvement_pct(tuning, one) for one in (tuning.gain_ratio, tuning.low_ratio, tuning.high_ratio))
     how = "" if tuning.higher_is_better else f": it lowers {tuning.metric}"

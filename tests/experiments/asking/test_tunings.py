@@ -182,6 +182,21 @@ def test_more_budget_after_a_confirmation_that_failed_searches_on_and_confirms_w
     assert tuning.winner["nofile"] not in known
 
 
+def test_budget_that_is_added_while_pairs_are_made_is_a_further_look_at_them(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice, budget_runs=20)
+    add_budget(admin, tuning, runs=1)
+    assert settings_of(tuning, trials_over(tuning)).looks == 1  # nothing to be seen of any pair yet
+    TUNINGS.work_out(tuning.pk)
+    while not tuning.trials.filter(purpose="confirm", result="ok").exists():
+        queued = Run.objects.get(state=Run.State.QUEUED)
+        finish_next(planted(config_of(queued), queued.number))
+    tuning.refresh_from_db()
+    pause(admin, tuning)
+    add_budget(admin, tuning, runs=200)
+    found = settings_of(tuning, trials_over(tuning))
+    assert (found.looks, found.looked_at) == (2, len(trials_over(tuning)))
+
+
 def test_invalid_runs_are_made_again_and_never_scored(admin: Member, choice: Choice) -> None:
     def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
         if number % 6 == 0:  # three times as fast, in a run that does not count
