@@ -25,7 +25,7 @@ FEWEST_ROUNDS = 12
 CONTROL_EVERY = 6
 FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
-EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.5, 0.5
+EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.6, 0.5
 """From this part of the budget on a search ends when less is to be gained beyond the margin than this part of it."""
 CONFIRMED_CHANCE = 0.4
 """A finalist must have this chance to gain the margin."""
