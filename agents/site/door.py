@@ -15,6 +15,7 @@ import requests
 from pydantic import BaseModel, ValidationError
 
 from agents.base.errors import FenceError, KeepError, MistakeError, ParseError
+from agents.site.wire import DAMAGED, OLD_FENCE
 from agents.working.store import StoreAway
 
 logger = logging.getLogger(__name__)
@@ -23,8 +24,10 @@ ANSWER_TIMEOUT_S = 30.0
 FILE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 5.0
+PROBLEM = "application/problem+json"
 _REFUSED = frozenset((401, 403))
-_PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+_PASSING = frozenset((400, 408, 425, 429))
+"""What the centre says of a request that did not arrive whole, or too soon: the same once more may be taken."""
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -36,6 +39,14 @@ class StoreLost(Exception):
 
 class Refused(StoreAway):
     """The token is not accepted. Another one may be put into place while hosts wait to be put back."""
+
+
+class RequestTooLarge(StoreAway):
+    """A proxy before the centre takes no request of this size: the same one again is as large."""
+
+
+class NotOurs(FenceError):
+    """The centre itself says that the run is not this worker's any more; it need not be told so."""
 
 
 class Door:
@@ -67,7 +78,7 @@ class Door:
         query: Mapping[str, str] | None = None,
         timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> M:
-        """One request and its answer. StoreAway, FenceError, or MistakeError for what nobody foresaw."""
+        """One request and its answer. StoreAway, NotOurs, or MistakeError for what nobody foresaw."""
         data = b"" if body is None else body.model_dump_json().encode()
         return self._read(shape, self._send(method, path, data, "application/json", query or {}, timeout_s))
 
@@ -120,14 +131,20 @@ class Door:
                 return shape.model_validate_json(answer.content)
             except ValidationError as error:
                 raise StoreAway(f"{self._base} answers what is not BenchHub's: {str(error)[:300]}") from error
-        detail, field = _problem(answer)
-        told = f"{self._base}: HTTP {answer.status_code}: {detail}"
-        if answer.status_code in _REFUSED:
+        status = answer.status_code
+        problem = _problem(answer)
+        if problem is None:
+            away = RequestTooLarge if status == requests.codes.request_entity_too_large else StoreAway
+            said = " ".join(answer.text.split())[:200] or answer.reason
+            raise away(f"{self._base} answers HTTP {status}, but not from BenchHub: {said}")
+        detail, field = problem
+        told = f"{self._base}: HTTP {status}: {detail}"
+        if status in _REFUSED:
             raise Refused(told)
-        if answer.status_code in _PASSING or 300 <= answer.status_code < 400:
+        if status in _PASSING or status >= 500 or (status, field) == (409, DAMAGED):
             raise StoreAway(told)
-        if answer.status_code == requests.codes.not_found or (answer.status_code, field) == (409, "fence"):
-            raise FenceError(detail)
+        if status == requests.codes.not_found or (status, field) == (409, OLD_FENCE):
+            raise NotOurs(detail)
         if field == "file":
             raise KeepError(detail)
         if field == "profile":
@@ -150,12 +167,20 @@ async def patiently(action: Callable[[], T], *, patience_s: float) -> T:
         pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
 
-def _problem(answer: requests.Response) -> tuple[str, str]:
+def _problem(answer: requests.Response) -> tuple[str, str] | None:
+    """What the centre itself says (RFC 9457), and of which field; None for an answer of anybody else on the way.
+
+    While the web server is deployed anew, a proxy may answer with any status, and it knows nothing of runs.
+    """
+    if answer.headers.get("Content-Type", "").partition(";")[0].strip().lower() != PROBLEM:
+        return None
     try:
         told = answer.json()
+        if told["status"] != answer.status_code:
+            return None
         return str(told["detail"]), str(told.get("field", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return " ".join(answer.text.split())[:200] or answer.reason, ""
+        return None
 
 
 def _is_this_machine(name: str) -> bool:

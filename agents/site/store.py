@@ -16,7 +16,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from agents.base.clock import RunClock
-from agents.base.errors import FenceError, HostInUse
+from agents.base.errors import FenceError, HostInUse, KeepError
 from agents.base.installation import Installation
 from agents.base.log_context import bound
 from agents.base.session import Session
@@ -28,7 +28,7 @@ from agents.remote.ssh import connect
 from agents.running.canary_checks import CanaryReading
 from agents.running.control import KeepReadings
 from agents.site.delivery import Delivery
-from agents.site.door import Door, StoreLost, patiently
+from agents.site.door import Door, NotOurs, RequestTooLarge, StoreLost, patiently
 from agents.site.keys import Keys
 from agents.site.spool import Spool
 from agents.site.wire import (
@@ -148,6 +148,8 @@ class HttpStore:
 
     async def taken_over(self, refused: FenceError) -> None:
         logger.warning("run %s: another worker took over; this one stops: %s", self._given.id, refused)
+        if isinstance(refused, NotOurs):
+            return  # the centre would take it for the word of a host: somebody unknown works there
         await self._end_now(End(how="refused", message=refused.message, seen=refused.seen))
 
     async def close(self) -> Path | None:
@@ -166,7 +168,19 @@ class HttpStore:
 
     async def _send(self, shape: type[M], method: str, path: str, content: bytes | Path, query: Mapping[str, str]) -> M:
         whole, fenced = f"/runs/{self._given.id}{path}", {**query, "fence": str(self._given.fence)}
-        return await self._patiently(lambda: self._door.send(shape, method, whole, content, query=fenced))
+
+        def once() -> M:
+            try:
+                return self._door.send(shape, method, whole, content, query=fenced)
+            except RequestTooLarge as error:  # else it would be sent again and again while the hosts wait
+                logger.warning("run %s: a file is not kept: %s", self._given.id, error)
+                size_mb = (len(content) if isinstance(content, bytes) else content.stat().st_size) / 1e6
+                raise KeepError(
+                    f"A proxy between the site's worker and BenchHub takes no file of {size_mb:.3g} MB (HTTP 413).",
+                    hint="An operator must let it take files as large as BenchHub does.",
+                ) from error
+
+        return await self._patiently(once)
 
     async def _patiently(self, action: Callable[[], T]) -> T:
         return await patiently(action, patience_s=self._given.patience_s)

@@ -20,8 +20,8 @@ LONGEST_POLL_S = 25
 MOST_BATCH_BYTES = 64 << 20
 """Of events in one request: a single one may hold the output of a load tool."""
 
-OLD_FENCE, GAP = "fence", "first"
-"""The field that a 409 names: somebody newer has the run, or events before these are missing."""
+OLD_FENCE, GAP, DAMAGED = "fence", "first", "sha256"
+"""The field that a 409 names: somebody newer has the run, events before these are missing, a file arrived damaged."""
 
 
 class ClaimAsked(Frozen):

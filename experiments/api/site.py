@@ -25,6 +25,7 @@ from agents.facts.access import Access
 from agents.profiles.base.taken import TakenProfile
 from agents.running.canary_checks import CanaryReading
 from agents.site.wire import (
+    DAMAGED,
     GAP,
     MOST_BATCH_BYTES,
     OLD_FENCE,
@@ -178,7 +179,7 @@ def put_file(
             whole.write(piece)
         whole.flush()
         if digest.hexdigest() != sha256:
-            raise Conflict("The file has arrived damaged; send it again.", field="sha256")
+            raise Conflict("The file has arrived damaged; send it again.", field=DAMAGED)
         try:
             Recorder(run.pk, fence).keep_file(name, Path(whole.name), media_type)
         except KeepError as error:

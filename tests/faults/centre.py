@@ -33,6 +33,7 @@ class CuttableLink:
     def __init__(self, port: int) -> None:
         self._target = port
         self._is_cut = False
+        self._said = b""
         self._pairs: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -46,8 +47,13 @@ class CuttableLink:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
+    def answer_instead(self, status: str, text: str) -> None:
+        """From now on connections end, and new ones get this, as of a proxy that has nobody behind it."""
+        self._said = f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode()
+        self.cut()
+
     def heal(self) -> None:
-        self._is_cut = False
+        self._is_cut, self._said = False, b""
 
     def close(self) -> None:
         self.cut()
@@ -64,6 +70,12 @@ class CuttableLink:
     def _forward(self, near: socket.socket) -> None:
         with near, contextlib.suppress(OSError):
             if self._is_cut:
+                if said := self._said:
+                    near.recv(65_536)
+                    near.sendall(said)
+                    near.shutdown(socket.SHUT_WR)
+                    while near.recv(65_536):
+                        pass
                 return
             with socket.create_connection(("127.0.0.1", self._target)) as far:
                 self._pairs |= {near, far}

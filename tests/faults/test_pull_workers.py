@@ -75,6 +75,26 @@ def test_the_load_goes_on_while_the_link_is_cut_and_its_readings_are_told_later(
     assert stage.broken() == []
 
 
+def test_a_proxy_that_answers_for_the_centre_while_that_is_deployed_anew_ends_no_run(
+    stage: Stage, pair: tuple[Actor, Actor]
+) -> None:
+    centre = stage.centre
+    assert centre is not None
+    stage.start_worker("one", lease_s=60)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
+    stage.until(loaded(run))
+    centre.link.answer_instead("404 Not Found", "default backend - 404")
+    log = stage.folder / "one.log"
+    stage.until(lambda: "no heartbeat" in log.read_text() and "the centre is away" in log.read_text())
+    pair[1].release()
+    centre.link.heal()
+    stage.until(stage.all_finished)
+    assert_succeeded(run)
+    assert run.attempts == 1
+    assert stage.broken() == []
+
+
 @pytest.mark.parametrize("again", ("one", "two"), ids=("the same machine", "another one"))
 def test_a_worker_that_is_killed_under_the_load_is_followed_by_another(
     again: str, stage: Stage, pair: tuple[Actor, Actor]

@@ -20,18 +20,20 @@ from agents.site.delivery import Delivery
 from agents.site.door import Door, Refused, StoreLost
 from agents.site.keys import Keys
 from agents.site.spool import Spool, left_over
-from agents.site.wire import Stored
+from agents.site.store import HttpStore
+from agents.site.wire import RunGiven, Stored
 from agents.working.store import StoreAway
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 class Centre(http.server.ThreadingHTTPServer):
-    """A centre that stores events in a list, or answers what it is told to."""
+    """A centre that stores events in a list, or answers what it is told to: a text is a proxy's in place of its own."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.events: list[Any] = []
+        self.asked: list[tuple[str, bytes]] = []
         self.answer: tuple[int, Any] | None = None
         self.batches: list[int] = []
         self.token = ""
@@ -45,15 +47,24 @@ class Centre(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: Centre
 
+    def do_PUT(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append((self.path.partition("?")[0].rpartition("/")[2], body))
+        told: Any
         if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
             self.server.refused += 1
             status, told = 401, {"detail": "no"}
         else:
             status, told = self.server.answer or (200, self._stored(body))
-        text = json.dumps(told).encode()
+        kind = "application/json" if status == 200 else "application/problem+json"
+        if isinstance(told, dict) and status != 200:
+            told = {"status": status, **told}
+        text = told.encode() if isinstance(told, str) else json.dumps(told).encode()
         self.send_response(status)
+        self.send_header("Content-Type", "text/plain" if isinstance(told, str) else f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -71,7 +82,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def centre() -> Iterator[Centre]:
     with Centre() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield server
         server.shutdown()
@@ -163,11 +174,17 @@ def test_a_centre_that_stays_away_for_longer_than_the_patience_loses_the_run(
     (
         (401, {"detail": "no"}, Refused),
         (429, {"detail": "slowly"}, StoreAway),
-        (302, {"detail": "elsewhere"}, StoreAway),
+        (302, "elsewhere", StoreAway),
         (200, {"not": "ours"}, StoreAway),
         (404, {"detail": "no such run"}, FenceError),
+        (409, {"detail": "another one has it", "field": "fence"}, FenceError),
+        (409, {"detail": "it arrived damaged", "field": "sha256"}, StoreAway),
+        (400, {"detail": "the request ended before its body"}, StoreAway),
         (422, {"detail": "too large", "field": "file"}, KeepError),
         (422, {"detail": "what?", "field": "events"}, MistakeError),
+        (413, {"detail": "larger than 10 MB"}, MistakeError),
+        (500, {"detail": "see the log"}, StoreAway),
+        (507, {"detail": "no room"}, StoreAway),
     ),
 )
 def test_answers_of_the_centre_are_one_of_few_things(
@@ -176,6 +193,69 @@ def test_answers_of_the_centre_are_one_of_few_things(
     centre.answer = (status, answer)
     with pytest.raises(error):
         door.ask(Stored, "POST", "/runs/1/lease")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    (
+        "default backend - 404",
+        '{"status": 404, "detail": "no", "field": "fence"}',
+        {"status": 418, "detail": "no", "field": "fence"},
+        {"title": "Not Found"},
+    ),
+)
+def test_whatever_a_proxy_answers_in_place_of_the_centre_says_nothing_of_the_run(
+    answer: Any, centre: Centre, door: Door
+) -> None:
+    for status in (400, 401, 403, 404, 409, 410, 413, 421, 422, 451, 501, 507, 520, 522, 530):
+        centre.answer = (status, answer)
+        with pytest.raises(StoreAway, match=rf"HTTP {status}, but not from BenchHub: .*(404|no|Not Found)") as told:
+            door.ask(Stored, "POST", "/runs/1/lease")
+        assert not isinstance(told.value, Refused)
+
+
+def run_store(door: Door, folder: Path) -> HttpStore:
+    given = RunGiven(
+        id=7, number=1, key="k", spec={}, fence=3, attempts=1, events=[], last_seq=0, ways={}, heartbeat_s=1,
+        lease_s=60, patience_s=60, deadman_s=600, max_file_bytes=1 << 20, installation_id="i", installation_name="here",
+    )  # fmt: skip
+    return HttpStore(given, door, Keys(folder), folder)
+
+
+def test_a_worker_does_not_tell_the_centre_what_the_centre_has_told_it(
+    centre: Centre, door: Door, tmp_path: Path
+) -> None:
+    """The centre would take it for the word of a host that somebody unknown works on, and take both out of service."""
+
+    async def play() -> None:
+        store = run_store(door, tmp_path)
+        centre.answer = (404, {"detail": "There is no such run at this site."})
+        with pytest.raises(FenceError) as refused:
+            await store.beat()
+        centre.answer, centre.asked = None, []
+        await store.taken_over(refused.value)
+        assert centre.asked == []
+        centre.answer = (200, {"file": ""})
+        await store.taken_over(FenceError("sut belongs to a newer holder: 12", seen=12))
+        await store.close()
+
+    asyncio.run(play())
+    ((path, body),) = centre.asked
+    assert (path, json.loads(body)["how"], json.loads(body)["seen"]) == ("end", "refused", 12)
+
+
+def test_a_file_that_a_proxy_finds_too_large_is_not_kept_and_the_run_goes_on(
+    centre: Centre, door: Door, tmp_path: Path
+) -> None:
+    async def play() -> None:
+        store = run_store(door, tmp_path)
+        centre.answer = (413, "<h1>Request Entity Too Large</h1>")
+        with pytest.raises(KeepError, match="takes no file of 5 MB"):
+            await store.keep_file("log", b"x" * 5_000_000, "text/plain")
+        await store.close()
+
+    asyncio.run(play())
+    assert [path for path, _ in centre.asked] == ["files"]  # the same one again would be as large
 
 
 @pytest.mark.parametrize("url", ("http://benchhub.example.com", "ftp://x", "benchhub.example.com"))
