@@ -102,7 +102,8 @@ class Door:
                     self._base + path,
                     params=dict(query),
                     data=data,
-                    headers={"Content-Type": kind, "Authorization": f"Bearer {token}"},
+                    headers={"Content-Type": kind},
+                    auth=_with_token(token),
                     timeout=(CONNECT_TIMEOUT_S, timeout_s),
                     allow_redirects=False,
                 )
@@ -165,6 +166,16 @@ async def patiently(action: Callable[[], T], *, patience_s: float) -> T:
             logger.warning("the centre is away (%s); waiting", error)
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+
+def _with_token(token: str) -> Callable[[requests.PreparedRequest], requests.PreparedRequest]:
+    """As `auth`, and not as a header: requests would put what a ~/.netrc has for the host into its place."""
+
+    def sign(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    return sign
 
 
 def _problem(answer: requests.Response) -> tuple[str, str] | None:

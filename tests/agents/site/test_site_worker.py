@@ -264,6 +264,27 @@ def test_the_token_is_not_sent_in_the_clear(url: str) -> None:
         Door(url, lambda: "token", agent="test")
 
 
+def test_a_netrc_of_the_machine_takes_no_place_of_the_token(
+    centre: Centre, door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login ada password of-another-service\ndefault login x password y\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    centre.token = "bh_x_y"
+    assert door.send(Stored, "POST", "/runs/1/events", b'{"kind": "logged"}', query={}).last_seq == 1
+
+
+def test_the_proxy_of_the_environment_is_used_and_gets_the_token(
+    centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", centre.url)
+    monkeypatch.setenv("no_proxy", "")
+    centre.token = "bh_x_y"
+    behind = Door("http://localhost:1", lambda: "bh_x_y", agent="test")
+    assert behind.send(Stored, "POST", "/runs/1/events", b'{"kind": "logged"}', query={}).last_seq == 1
+
+
 def test_a_token_that_was_put_into_the_place_of_a_refused_one_is_used_without_a_restart(
     centre: Centre, tmp_path: Path
 ) -> None:
