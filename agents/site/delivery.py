@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents.events import AnyEvent, Logged, Samples, to_json
 from agents.site.door import Door, patiently
-from agents.site.spool import Spool
+from agents.site.spool import Spool, aged
 from agents.site.wire import Stored
 from agents.working.showing import Showing
 from agents.working.storable import storable
 
 MOST_EVENTS = 500
-MOST_BYTES = 1 << 20
+MOST_BYTES = 1_000_000
+"""Of the events of a batch, unless it is one: with their ages less than the 1 MiB that nginx takes by itself."""
 MOST_WAITING_BYTES = 64 << 20
 """On their way at a time: with the link away for an hour, a run with many readings takes as much of the disk."""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """An event as JSON, and when it happened by this process's monotonic clock."""
+
+    line: bytes
+    at_s: float
 
 
 class Delivery:
@@ -30,7 +42,7 @@ class Delivery:
         self._door, self._run_id = door, run_id
         self._fence, self._spool, self._patience_s = fence, spool, patience_s
         self._showing = Showing()
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[Noted] = deque()
         self._waiting_bytes = 0
         self._seq = last_seq
         self._delivered = last_seq
@@ -46,7 +58,7 @@ class Delivery:
             self._seq += 1
             seq = self._seq
             self._spool.add(line)
-            self._waiting.append(line)
+            self._waiting.append(Noted(line, time.monotonic()))
             self._waiting_bytes += len(line)
             if self._task is None:
                 self._task = asyncio.create_task(self._deliver())
@@ -84,9 +96,9 @@ class Delivery:
                     batch = self._batch()
                 await self._send(batch)
                 async with self._changed:
-                    for line in batch:
+                    for noted in batch:
                         self._waiting.popleft()
-                        self._waiting_bytes -= len(line)
+                        self._waiting_bytes -= len(noted.line)
                     self._delivered += len(batch)
                     if not self._waiting:
                         self._spool.delivered(self._seq + 1)
@@ -96,23 +108,28 @@ class Delivery:
                 self._error = error
                 self._changed.notify_all()
 
-    def _batch(self) -> list[bytes]:
-        batch: list[bytes] = []
+    def _batch(self) -> list[Noted]:
+        batch: list[Noted] = []
         size = 0
-        for line in self._waiting:
-            if batch and (len(batch) == MOST_EVENTS or size + len(line) > MOST_BYTES):
+        for noted in self._waiting:
+            if batch and (len(batch) == MOST_EVENTS or size + len(noted.line) > MOST_BYTES):
                 break
-            batch.append(line)
-            size += len(line)
+            batch.append(noted)
+            size += len(noted.line)
         return batch
 
-    async def _send(self, batch: list[bytes]) -> None:
-        first, body = self._delivered + 1, b"\n".join(batch)
-        await patiently(
-            lambda: send_events(self._door, self._run_id, self._fence, first, body), patience_s=self._patience_s
-        )
+    async def _send(self, batch: list[Noted]) -> None:
+        first = self._delivered + 1
+
+        def once() -> Stored:
+            now_s = time.monotonic()  # of this try
+            lines = (aged(noted.line, now_s - noted.at_s) for noted in batch)
+            return send_events(self._door, self._run_id, self._fence, first, lines)
+
+        await patiently(once, patience_s=self._patience_s)
 
 
-def send_events(door: Door, run_id: int, fence: int, first: int, body: bytes) -> Stored:
-    """One batch, a line each; repeating it changes nothing."""
+def send_events(door: Door, run_id: int, fence: int, first: int, lines: Iterable[bytes]) -> Stored:
+    """One batch; repeating it changes nothing."""
+    body = b"\n".join(lines)
     return door.send(Stored, "POST", f"/runs/{run_id}/events", body, query={"fence": str(fence), "first": str(first)})

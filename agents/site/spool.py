@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from agents.site.wire import AGE
 
 SMALL_BYTES = 65_536
 _HEADER = ("run", "fence", "first")
 
 
+def aged(line: bytes, age_s: float) -> bytes:
+    """The event of the line, as it is told so many seconds after it happened."""
+    return b'%s, "%s": %.3f}' % (line[:-1], AGE.encode(), max(0.0, age_s))
+
+
 class Spool:
-    """One run under one fence: a line that says so and the number of the first event, then a line for each event."""
+    """One run under one fence: a line that says so and the number of the first event, then a line for each event.
+
+    Each event has its time before it, by the machine's clock: the monotonic one may not be the same when it is read.
+    """
 
     def __init__(self, folder: Path, run_id: int, fence: int, first: int) -> None:
         self.path = folder / f"{run_id}-{fence}.jsonl"
@@ -22,8 +33,7 @@ class Spool:
 
     def add(self, line: bytes) -> None:
         """Write one event down. It is the kernel's then: only a loss of power could still take it."""
-        self._file.write(line + b"\n")
-        self._file.flush()
+        self._write(b"%.3f %s" % (time.time(), line))
 
     def delivered(self, next_seq: int) -> None:
         """All that was written is at the centre, up to the event before `next_seq`."""
@@ -40,12 +50,16 @@ class Spool:
 
     def _begin(self, first: int) -> None:
         header = dict(zip(_HEADER, (self._run_id, self._fence, first), strict=True))
-        self.add(json.dumps(header).encode())
+        self._write(json.dumps(header).encode())
+
+    def _write(self, line: bytes) -> None:
+        self._file.write(line + b"\n")
+        self._file.flush()
 
 
 @dataclass(frozen=True)
 class LeftOver:
-    """Events that a worker wrote down and did not deliver; `first` is the number of the first of `lines`."""
+    """Events that a worker wrote down and did not deliver, with their ages; `first` is the number of the first one."""
 
     run_id: int
     fence: int
@@ -64,4 +78,11 @@ def left_over(path: Path) -> LeftOver | None:
     except ValueError:
         return None
     run_id, fence, first = (int(header[name]) for name in _HEADER)
-    return LeftOver(run_id, fence, first, tuple(lines[:-1]))
+    return LeftOver(run_id, fence, first, tuple(_aged(line) for line in lines[:-1]))
+
+
+def _aged(written: bytes) -> bytes:
+    if written.startswith(b"{"):  # by a worker of before
+        return written
+    unix_s, _, line = written.partition(b" ")
+    return aged(line, time.time() - float(unix_s))

@@ -20,6 +20,9 @@ LONGEST_POLL_S = 25
 MOST_BATCH_BYTES = 64 << 20
 """Of events in one request: a single one may hold the output of a load tool."""
 
+AGE = "age_s"
+"""Stands beside the fields of an event in a batch: how long ago it happened. Workers of before do not say it."""
+
 OLD_FENCE, GAP, DAMAGED = "fence", "first", "sha256"
 """The field that a 409 names: somebody newer has the run, events before these are missing, a file arrived damaged."""
 

@@ -101,8 +101,8 @@ class SiteWorker:
     def _deliver(self, left: LeftOver) -> None:
         try:
             for at in range(0, len(left.lines), MOST_EVENTS):
-                body = b"\n".join(left.lines[at : at + MOST_EVENTS])
-                send_events(self._door, left.run_id, left.fence, left.first + at, body)
+                lines = left.lines[at : at + MOST_EVENTS]
+                send_events(self._door, left.run_id, left.fence, left.first + at, lines)
         except (FenceError, MistakeError) as error:
             logger.warning("run %s: %s events are not told any more: %s", left.run_id, len(left.lines), error)
 

@@ -17,14 +17,15 @@ from django.db import connection
 from django.http import HttpRequest
 from ninja import Router
 from ninja.params.functions import Query
-from pydantic import TypeAdapter, ValidationError
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from agents.base.errors import FenceError, KeepError, ParseError
-from agents.events import AnyEvent, from_json
+from agents.events import from_json
 from agents.facts.access import Access
 from agents.profiles.base.taken import TakenProfile
 from agents.running.canary_checks import CanaryReading
 from agents.site.wire import (
+    AGE,
     DAMAGED,
     GAP,
     MOST_BATCH_BYTES,
@@ -50,7 +51,7 @@ from experiments.registry.database_clock import database_now
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.runs.file_store import most_bytes
 from experiments.running.executing.older_database import note_leftovers
-from experiments.running.executing.recorder import EventsMissing, Recorder
+from experiments.running.executing.recorder import EventsMissing, Recorder, Told
 from experiments.running.pulling import recording
 from experiments.running.pulling.checks import host_seen
 from experiments.running.pulling.claims import claim
@@ -62,6 +63,7 @@ router = Router(auth=WORK, tags=["site"])
 LOOK_EVERY_S, LOOK_OVER_EVERY_S = 0.5, 5.0
 PIECE_BYTES = 1 << 20
 MAX_NAME = 255
+_SECONDS: TypeAdapter[float] = TypeAdapter(FiniteFloat)
 NO_FILE, NOTHING = Kept(file=""), Claim()
 
 T = TypeVar("T")
@@ -101,12 +103,15 @@ async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
 
 @router.post("/runs/{int:run_id}/events", response=Stored, include_in_schema=False)
 def add_events(request: HttpRequest, run_id: int, fence: int, first: int = Query(ge=1)) -> Stored:
-    """A batch of events, one as JSON a line; `first` is the number of the first. Repeating it changes nothing."""
+    """A batch of events, one as JSON a line; `first` is the number of the first. Repeating it changes nothing.
+
+    Beside its fields an event may have `age_s`: it happened so long ago.
+    """
     run = _run(request, run_id)
     body = request.read(MOST_BATCH_BYTES + 1)
     if len(body) > MOST_BATCH_BYTES:
         raise RequestError(f"A batch has at most {MOST_BATCH_BYTES:,} bytes.", field="events")
-    events = [_event(line) for line in body.split(b"\n") if line]
+    events = [_told(line) for line in body.split(b"\n") if line]
     with _fenced():
         try:
             return recording.store_events(run, fence, first, events)
@@ -237,9 +242,13 @@ def _run(request: HttpRequest, run_id: int) -> Run:
     return recording.run_of(*_place(request), run_id)
 
 
-def _event(line: bytes) -> AnyEvent:
+def _told(line: bytes) -> Told:
     try:
-        return from_json(json.loads(line))
+        data = json.loads(line)
+        if not isinstance(data, dict):
+            raise ValueError("no event")
+        age_s = _SECONDS.validate_python(data.pop(AGE, 0.0))
+        return Told(from_json(data), age_s)
     except ValueError as error:
         raise RequestError("There is an event that this BenchHub does not know.", field="events") from error
 

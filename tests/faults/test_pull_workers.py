@@ -26,6 +26,12 @@ def samples(run: Run) -> int:
     return RunEvent.objects.filter(run=run, kind="samples").count()
 
 
+def have_their_times(run: Run) -> bool:
+    """Whether the events of readings are stored with the times at which these were read."""
+    rows = RunEvent.objects.filter(run=run, kind="samples")
+    return all(abs(row.at.timestamp() - row.payload["at_unix_s"]) < 0.5 for row in rows)
+
+
 def test_a_run_of_a_site_succeeds_without_a_key_in_the_database(stage: Stage, pair: tuple[Actor, Actor]) -> None:
     stage.start_worker("one", lease_s=60)
     run = stage.launch(*pair)
@@ -67,8 +73,10 @@ def test_the_load_goes_on_while_the_link_is_cut_and_its_readings_are_told_later(
     spool = centre.folder / "state-one"
     stage.until(lambda: sum(path.read_bytes().count(b'"samples"') for path in spool.glob("*.jsonl")) > before + 4)
     assert samples(run) <= before + 1  # one may have been on its way
-    pair[1].release()
     centre.link.heal()
+    stage.until(lambda: samples(run) > before + 4)
+    assert have_their_times(run)
+    pair[1].release()
     stage.until(stage.all_finished)
     assert_succeeded(run)
     assert run.attempts == 1  # nobody else was there to take it up, and its own worker still had it
@@ -127,6 +135,7 @@ def test_what_a_killed_worker_could_not_tell_is_told_by_the_next_one(stage: Stag
     centre.link.heal()
     stage.start_worker("one", lease_s=60)
     stage.until(lambda: samples(run) > before + 4)
+    assert have_their_times(run)
     Run.objects.filter(pk=run.pk).update(owner="")  # in place of the minute that its lease still has
     stage.until(lambda: Run.objects.get(pk=run.pk).attempts > 1)
     pair[1].release()

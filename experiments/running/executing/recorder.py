@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from agents.spec import RunSpec
 from agents.working.showing import Showing
 from agents.working.storable import storable
 from experiments.models import ConfigSnapshot, Host, Run, RunEvent
+from experiments.registry.database_clock import database_now
 from experiments.registry.errors import RequestError
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.profiles import store_profile
@@ -51,12 +54,23 @@ STATES = {
 }
 
 
+NOW = Now()
+
+
 class EventsMissing(Exception):
     """There are events before these that are not stored."""
 
     def __init__(self, last_seq: int) -> None:
         super().__init__(f"stored are the events up to {last_seq}")
         self.last_seq = last_seq
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event that happened `age_s` before it is stored, as its teller says."""
+
+    event: AnyEvent
+    age_s: float = 0.0
 
 
 class Recorder:
@@ -86,11 +100,12 @@ class Recorder:
             self._apply(event)
         self._seq = seq
 
-    def store_all(self, first: int, events: Sequence[AnyEvent]) -> int:
+    def store_all(self, first: int, events: Sequence[Told]) -> int:
         """Store a batch of events that somebody else has numbered from `first`; returns the last number stored.
 
-        Those that are stored already are passed over, so that a batch may come twice. FenceError as in `store`,
-        EventsMissing when some before these were never told.
+        Each has the time at which it happened, and none is before the one before it. Those that are stored already are
+        passed over, so that a batch may come twice. FenceError as in `store`, EventsMissing when some before these were
+        never told.
         """
         with transaction.atomic():
             run = Run.objects.select_for_update(of=("self",)).get(pk=self.run_id)
@@ -98,22 +113,24 @@ class Recorder:
                 raise FenceError("Another worker holds this run now.")
             if first > run.last_seq + 1:
                 raise EventsMissing(run.last_seq)
-            new = [self._showing.fit(event) for event in events[run.last_seq + 1 - first :]]
-            RunEvent.objects.bulk_create(self._row(seq, event) for seq, event in enumerate(new, run.last_seq + 1))
+            told = events[run.last_seq + 1 - first :]
+            new = list(zip((self._showing.fit(one.event) for one in told), _times(run, told), strict=True))
+            rows = [self._row(seq, event, at) for seq, (event, at) in enumerate(new, run.last_seq + 1)]
+            RunEvent.objects.bulk_create(rows)
             self._seq = run.last_seq + len(new)
             Run.objects.filter(pk=self.run_id).update(last_seq=self._seq)
-            for event in new:
-                self._apply(event)
+            for event, at in new:
+                self._apply(event, at)
         return self._seq
 
-    def _apply(self, event: AnyEvent) -> None:
-        if changes := self._changes(event):
+    def _apply(self, event: AnyEvent, at: datetime | Now = NOW) -> None:
+        if changes := self._changes(event, at):
             # The way back of a finished run may be taken once more; the run stays finished.
             Run.objects.filter(pk=self.run_id).exclude(state=Run.State.FINISHED).update(**changes)
 
-    def _row(self, seq: int, event: AnyEvent) -> RunEvent:
+    def _row(self, seq: int, event: AnyEvent, at: datetime | Now = NOW) -> RunEvent:
         payload = storable(to_json(event))
-        return RunEvent(run_id=self.run_id, seq=seq, kind=event.kind, payload=payload, fence=self.fence, at=Now())
+        return RunEvent(run_id=self.run_id, seq=seq, kind=event.kind, payload=payload, fence=self.fence, at=at)
 
     def keep_file(self, name: str, content: bytes | Path, media_type: str) -> None:
         """Keep a file of the run; the same name again replaces it. FenceError when another worker holds the run now.
@@ -179,12 +196,12 @@ class Recorder:
             raise FenceError("Another worker holds this run now.")
         return stored
 
-    def _changes(self, event: AnyEvent) -> dict[str, Any]:
+    def _changes(self, event: AnyEvent, at: datetime | Now = NOW) -> dict[str, Any]:
         match event:
             case PhaseStarted():
                 return {"state": STATES[event.phase]}
             case LoadStarted(measured=True):
-                return {"measured_at": Now()}
+                return {"measured_at": at}
             case Failed():
                 outcome = Run.Outcome.CANCELLED if event.cancelled else Run.Outcome.FAILED
                 return {"outcome": outcome, "failure": event.message, "failure_hint": event.hint}
@@ -226,3 +243,16 @@ class Recorder:
             return {}
         told = RunEvent.objects.filter(run_id=self.run_id, kind="facts_collected").order_by("seq")
         return {one["role"]: one["digest"] for one in told.values_list("payload", flat=True)}
+
+
+def _times(run: Run, told: Sequence[Told]) -> list[datetime]:
+    """When each of these happened that follow the run's stored events, by the database's clock."""
+    now = database_now()
+    stored = RunEvent.objects.filter(run=run).order_by("-seq").values_list("at", flat=True).first()
+    latest = min(stored or run.started_at or now, now)  # a clock that was set back has no say
+    times = []
+    for one in told:
+        most_s = (now - latest).total_seconds()
+        latest = now - timedelta(seconds=min(max(one.age_s, 0.0), most_s))
+        times.append(latest)
+    return times

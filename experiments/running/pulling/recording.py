@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models.functions import Now
 
 from agents.base.errors import FenceError, HostInUse
-from agents.events import AnyEvent, Restored, Role, from_json
+from agents.events import Restored, Role, from_json
 from agents.facts.access import Access
 from agents.running.canary_checks import CanaryReading
 from agents.site.wire import Admitted, End, Stored
@@ -20,7 +20,7 @@ from experiments.registry.workers.outbox import hint
 from experiments.running.ending.conclusion import conclude, give_up
 from experiments.running.executing.admission import admit, put_back
 from experiments.running.executing.newer_holder import stop_or_go_on_above
-from experiments.running.executing.recorder import Recorder
+from experiments.running.executing.recorder import Recorder, Told
 from experiments.running.restoring import attempts
 
 WITHOUT_STATE = ("samples", "logged")
@@ -41,7 +41,7 @@ def insist_on_fence(run: Run, fence: int) -> None:
         raise FenceError("Another worker holds this run now.")
 
 
-def store_events(run: Run, fence: int, first: int, events: Sequence[AnyEvent]) -> Stored:
+def store_events(run: Run, fence: int, first: int, events: Sequence[Told]) -> Stored:
     """Store these events, whose first has the number `first`; those that are stored already are passed over."""
     last_seq = Recorder(run.pk, fence).store_all(first, events)
     return Stored(last_seq=last_seq, cancelled=_is_cancelled(run))

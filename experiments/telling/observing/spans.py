@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from agents.events import PHASES
@@ -111,8 +111,9 @@ def _phase_spans(run: Run, window: Window, events: Sequence[RunEvent], origin: O
         if event.kind == "phase_started":
             at_unix_s = event.payload.get("at_unix_s")  # old runs did not say when a phase began
             began.setdefault(event.payload["phase"], from_unix_s(at_unix_s) if at_unix_s else event.at)
-        elif event.kind == "phase_finished":
-            ended[event.payload["phase"]] = event.at
+        elif event.kind == "phase_finished" and (start := began.get(event.payload["phase"])):
+            # The time of the event is not that of the end: it may have waited for a store that was away.
+            ended[event.payload["phase"]] = start + timedelta(seconds=event.payload["duration_s"])
     spans = []
     for phase in (name for name in PHASES if name in began):
         stopped = failed.get(phase)

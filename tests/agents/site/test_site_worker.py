@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from agents.base.errors import ConnectError, FenceError, KeepError, MistakeError
 from agents.site.delivery import Delivery
 from agents.site.door import Door, Refused, StoreLost
 from agents.site.keys import Keys
-from agents.site.spool import Spool, left_over
+from agents.site.spool import LeftOver, Spool, left_over
 from agents.site.store import HttpStore
 from agents.site.wire import RunGiven, Stored
 from agents.working.store import StoreAway
@@ -34,6 +35,7 @@ class Centre(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.events: list[Any] = []
         self.asked: list[tuple[str, bytes]] = []
+        self.asked_twice = threading.Event()
         self.answer: tuple[int, Any] | None = None
         self.batches: list[int] = []
         self.token = ""
@@ -53,6 +55,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.asked.append((self.path.partition("?")[0].rpartition("/")[2], body))
+        if len(self.server.asked) > 1:
+            self.server.asked_twice.set()
         told: Any
         if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
             self.server.refused += 1
@@ -137,6 +141,42 @@ def test_readings_are_written_down_while_the_centre_is_away_and_a_step_waits(
         await sent.close()
 
     asyncio.run(play())
+
+
+def test_what_is_told_after_a_cut_says_how_long_ago_it_happened(centre: Centre, door: Door, tmp_path: Path) -> None:
+    centre.answer = (503, {"detail": "away"})
+
+    async def play() -> float:
+        began_s = time.monotonic()
+        sent = delivery(door, tmp_path)
+        await sent.store(e.Logged("server", ("one",)))
+        await asyncio.to_thread(centre.asked_twice.wait, 60)  # there is a quarter of a second between them
+        await sent.store(e.Logged("server", ("two",)))
+        centre.answer = None
+        await sent.flush()
+        await sent.close()
+        return time.monotonic() - began_s
+
+    took_s = asyncio.run(play())
+    first, second = (one["age_s"] for one in centre.events)
+    assert second + 0.25 <= first <= took_s
+    assert second >= 0
+
+
+def test_a_batch_is_no_larger_than_what_proxies_take_by_themselves(centre: Centre, door: Door, tmp_path: Path) -> None:
+    centre.answer = (503, {"detail": "away"})
+
+    async def play() -> None:
+        sent = delivery(door, tmp_path)
+        for _ in range(600):
+            await sent.store(e.Logged("server", ("x" * 3400,)))
+        centre.answer = None
+        await sent.flush()
+        await sent.close()
+
+    asyncio.run(play())
+    assert len(centre.events) == 600
+    assert max(len(body) for _, body in centre.asked) <= 1 << 20
 
 
 def test_a_refused_fence_is_told_to_whoever_stores_next(centre: Centre, door: Door, tmp_path: Path) -> None:
@@ -316,9 +356,17 @@ def test_a_torn_line_of_the_spool_has_not_happened(tmp_path: Path) -> None:
         file.write(b'{"kind": "sam')
     left = left_over(spool.path)
     assert left is not None
-    assert (left.first, left.lines) == (11, (b'{"kind": "logged"}',))
+    (line,) = left.lines
+    told = json.loads(line)
+    assert (left.first, told.pop("age_s") >= 0, told) == (11, True, {"kind": "logged"})
     spool.path.write_bytes(b'{"run": 7')
     assert left_over(spool.path) is None
+
+
+def test_what_a_worker_of_before_has_left_is_told_without_an_age(tmp_path: Path) -> None:
+    path = tmp_path / "7-3.jsonl"
+    path.write_bytes(b'{"run": 7, "fence": 3, "first": 11}\n{"kind": "logged"}\n')
+    assert left_over(path) == LeftOver(7, 3, 11, (b'{"kind": "logged"}',))
 
 
 def test_a_key_is_the_hosts_own_else_the_default_one_and_nobody_elses(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db.models.functions import Now
 from django.test import Client
 
 from agents import events as e
@@ -157,6 +158,32 @@ def test_a_batch_that_comes_twice_changes_nothing_and_a_gap_is_refused(door: Api
     ]  # fmt: skip
 
 
+def test_events_have_the_time_at_which_they_happened_and_none_is_before_another(door: ApiClient, queued: Run) -> None:
+    given = claim(door)
+    Run.objects.filter(pk=queued.pk).update(started_at=Now() - timedelta(hours=1))
+    path = f"/site/runs/{queued.pk}/events?fence={given['fence']}"
+
+    def tell(first: int, *told: tuple[e.AnyEvent, Any]) -> Any:
+        body = b"\n".join(json.dumps({**to_json(event), "age_s": age_s}).encode() for event, age_s in told)
+        return door.post(f"{path}&first={first}", body, content_type="application/octet-stream")
+
+    line, load = e.Logged("server", ("x",)), e.LoadStarted(0, True, 10, 1.0)
+    assert tell(1, (line, 1e300), (e.PhaseStarted("measure", 1.0), 600), (load, 590.25), (line, 0)).status_code == 200
+    assert tell(5, (line, 30.0), (line, -5)).status_code == 200
+    send(door, given, 7, line)  # as a worker of before
+    rows = list(queued.events.order_by("seq"))
+    queued.refresh_from_db()
+    started, phase, loaded, now, late, negative, of_before = (row.at for row in rows)
+    assert started == queued.started_at
+    assert timedelta(seconds=600) <= now - phase <= timedelta(seconds=601)
+    assert loaded - phase == timedelta(seconds=9.75)
+    assert queued.measured_at == loaded
+    assert now == late <= negative <= of_before <= database_now()
+    assert all("age_s" not in row.payload for row in rows)
+    for wrong in ("long", None, float("nan"), [1], 10**400):
+        assert tell(8, (line, wrong)).json()["field"] == "events"
+
+
 def test_an_older_fence_is_refused_everywhere(door: ApiClient, queued: Run) -> None:
     given = claim(door)
     Run.objects.filter(pk=queued.pk).update(owner="", lease_until=None)
@@ -172,7 +199,7 @@ def test_an_older_fence_is_refused_everywhere(door: ApiClient, queued: Run) -> N
 def test_events_that_are_none_are_refused_whole(door: ApiClient, queued: Run) -> None:
     given = claim(door)
     path = f"/site/runs/{queued.pk}/events?fence={given['fence']}&first=1"
-    for body in (b"{}", b"not json", lines(e.PhaseStarted("connect")) + b'\n{"kind": "unheard_of"}'):
+    for body in (b"{}", b"[]", b"not json", lines(e.PhaseStarted("connect")) + b'\n{"kind": "unheard_of"}'):
         answer = door.post(path, body, content_type="application/octet-stream")
         assert (answer.status_code, answer.json()["field"]) == (422, "events")
     assert queued.events.count() == 0

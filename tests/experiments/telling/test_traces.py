@@ -6,6 +6,7 @@ import base64
 import json
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -95,6 +96,14 @@ def test_a_run_is_a_pipeline_run_and_its_phases_are_tasks(collector: Receiver, l
     assert {said(task)["cicd.pipeline.task.run.result"] for task in tasks} == {"success"}
     assert all(task.start_time_unix_nano <= task.end_time_unix_nano for task in tasks)
     assert [mark.name for mark in whole.events] == ["step applied", "load started", "step undone", "restored"]
+
+
+def test_a_phase_ends_when_it_ended_however_late_that_was_told(collector: Receiver, launched: Run) -> None:
+    begun = [replace(one, at_unix_s=1e9) if isinstance(one, e.PhaseStarted) else one for one in whole_run()]
+    run = finish_next(begun)
+    send_trace(run.pk)
+    _, *tasks = spans_in(collector.bodies[0])
+    assert {(task.start_time_unix_nano, task.end_time_unix_nano) for task in tasks} == {(10**18, 10**18 + 5 * 10**8)}
 
 
 def test_a_failed_run_says_in_which_phase_and_why(collector: Receiver, launched: Run) -> None:
