@@ -88,13 +88,14 @@ async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
     if payload.protocol != PROTOCOL:
         raise Conflict("The centre is of another version than this worker; install the same one.", field="protocol")
     team, site = await sync_to_async(_place)(request)
+    token_id = caller_of(request).token_id
     until_s = time.monotonic() + payload.wait_s
     over_s = 0.0
     while True:
         if time.monotonic() >= over_s:  # where beat stands still, nobody else does it at a site of such workers
             await sync_to_async(_looked)(look_over)
             over_s = time.monotonic() + LOOK_OVER_EVERY_S
-        given = await sync_to_async(_looked)(lambda: claim(team, site, payload))
+        given = await sync_to_async(_looked)(lambda: claim(team, site, token_id, payload))
         left_s = until_s - time.monotonic()
         if given != NOTHING or left_s <= 0:
             return given
@@ -122,9 +123,10 @@ def add_events(request: HttpRequest, run_id: int, fence: int, first: int = Query
 @router.post("/runs/{int:run_id}/lease", response=Stored, include_in_schema=False)
 def hold_lease(request: HttpRequest, run_id: int, fence: int) -> Stored:
     """Hold the run for another while; the answer says whether a person asked for its end."""
-    run = _run(request, run_id)
+    team, site = _place(request)
+    run = recording.run_of(team, site, run_id)
     with _fenced():
-        return recording.beat(run, fence)
+        return recording.beat(run, site, fence)
 
 
 @router.post("/runs/{int:run_id}/admit", response=Admitted, include_in_schema=False)

@@ -10,7 +10,8 @@ from experiments.models.teams import Team
 class Worker(models.Model):
     """A worker process that said it is there. One that has been silent for long is gone; its row says since when.
 
-    `process` (host:pid) is also how the owners of runs begin. `slots`: how many tasks it does at the same time;
+    `process` is also how the owners of runs begin: host:pid, behind the site or the token of one that is not central,
+    as machines of two sites may be called alike. `slots`: how many tasks it does at the same time;
     0 = not known. `site`: whose hosts it reaches, "" = the central one. `team`: whose runs alone it takes, None = those
     of all teams. `queues`: from which it takes messages; one that fetches its runs over HTTPS has none.
     `clock_ahead_s`: its clock against the database's, at `seen_at`.
@@ -29,6 +30,11 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def host_and_pid(self) -> str:
+        """As people know it, with a colon between."""
+        return self.process.rpartition("/")[2]
 
 
 class Canary(models.Model):

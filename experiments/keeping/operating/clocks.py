@@ -32,7 +32,7 @@ def wrong_clocks(now: datetime, *, me: str = "this web server") -> list[WrongClo
     """Those of BenchHub's processes: this one (`me`), the workers that are there, beat. `now`: the database's time."""
     seen = [WrongClock(f"{me} ({process_name()})", clock_ahead_s())]
     there = Worker.objects.filter(seen_at__range=(now - SILENT_AFTER, now + SILENT_AFTER)).order_by("name", "process")
-    seen += [WrongClock(f"the worker {one.name} ({one.process})", one.clock_ahead_s) for one in there]
+    seen += [WrongClock(f"the worker {one.name} ({one.host_and_pid})", one.clock_ahead_s) for one in there]
     if (sent := Canary.objects.order_by("-sent_at").first()) is not None:
         seen.append(WrongClock("beat", sent.clock_ahead_s))
     return [clock for clock in seen if clock.ahead_s < -MOST_AHEAD_S or clock.ahead_s > MOST_AHEAD_S]

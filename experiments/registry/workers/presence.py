@@ -22,11 +22,14 @@ SEEN_EVERY_S = 5.0
 SILENT_AFTER = timedelta(seconds=35)
 """Six signs of life missed: the process is gone, hangs, or cannot reach the database."""
 FORGOTTEN_AFTER = timedelta(days=1)
+MOST_NAME = 63
+"""Characters of a host's name: with its site, pid and thread as many as the owner of a run may have."""
 
 
 def process_name() -> str:
-    """This process for the installation: host and pid."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    """This process for the installation: host and pid, and the site before them, which may call its machines alike."""
+    there = f"{socket.gethostname()[:MOST_NAME]}:{os.getpid()}"
+    return f"{settings.BENCHHUB_SITE}/{there}" if settings.BENCHHUB_SITE else there
 
 
 class Presence:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 import time
 
@@ -20,6 +18,7 @@ from experiments.models import Run
 from experiments.registry.connections import give_back, lent
 from experiments.registry.errors import DATABASE_AWAY
 from experiments.registry.workers.outbox import hint
+from experiments.registry.workers.presence import process_name
 from experiments.registry.workers.tallies import count
 from experiments.running.ending.conclusion import give_up
 from experiments.running.executing.claimed_run import claimed
@@ -30,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def worker_name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{threading.get_native_id()}"
+    return f"{process_name()}:{threading.get_native_id()}"
 
 
 def execute_next() -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.site.wire import Claim, ClaimAsked, HostWay, RunGiven
@@ -14,12 +13,11 @@ from experiments.models import Host, Run, RunEvent, Site, Team, Worker
 from experiments.registry.hosts import canaries
 from experiments.registry.hosts.driver_sets import hosts_by_role
 from experiments.registry.hosts.host_keys import way_to
-from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.registry.workers.tallies import count
 from experiments.running.executing.claimed_run import claimed
 from experiments.running.pulling.checks import check_due
 from experiments.running.pulling.dry_runs import dry_run_due
-from experiments.running.pulling.recording import WITHOUT_STATE
+from experiments.running.pulling.recording import WITHOUT_STATE, process_of
 from experiments.running.queue.dispatch import claim_next, something_to_do
 from experiments.running.restoring.attempts import begin
 from experiments.running.restoring.requests import due_at
@@ -27,27 +25,28 @@ from experiments.running.restoring.requests import due_at
 SHOWN_EVERY = timedelta(seconds=5)
 
 
-def is_there(team: Team, site: Site, worker: str, slots: int) -> None:
-    """Note that a worker process of the team is at the site; `worker` is host:pid:thread. It has no queue.
-
-    It says itself how it is called: while another one of that name lives, that one's row stays as it is.
-    """
-    process = worker.rpartition(":")[0]
-    of_another = Q(seen_at__gt=Now() - SILENT_AFTER) & ~Q(team=team, site=site.name)
-    if Worker.objects.filter(Q(seen_at__gt=Now() - SHOWN_EVERY) | of_another, process=process).exists():
+def is_there(team: Team, site: Site, owner: str, slots: int) -> None:
+    """Note that the process of this owner of runs is at the site, for the team. It has no queue."""
+    process = process_of(owner)
+    if Worker.objects.filter(seen_at__gt=Now() - SHOWN_EVERY, process=process).exists():
         return
-    about = {"name": f"site-worker@{process}", "site": site.name, "team": team, "slots": slots}
+    about = {"name": f"site-worker@{process.rpartition('/')[2]}", "site": site.name, "team": team, "slots": slots}
     seen = {**about, "queues": [], "seen_at": Now()}
     Worker.objects.update_or_create(
         process=process, defaults=seen, create_defaults={**seen, "version": settings.VERSION, "started_at": Now()}
     )
 
 
-def claim(team: Team, site: Site, asked: ClaimAsked) -> Claim:
-    """Something to do for this worker, claimed for it; empty when there is nothing now."""
-    is_there(team, site, asked.worker, asked.slots)
+def claim(team: Team, site: Site, token_id: str, asked: ClaimAsked) -> Claim:
+    """Something to do for the worker with this token, claimed for it; empty when there is nothing now.
+
+    It says itself how it is called, so its token stands before that where it owns runs: nobody takes the name of
+    another one, and machines of two sites may be called alike.
+    """
+    owner = f"{token_id}/{asked.worker}"
+    is_there(team, site, owner, asked.slots)
     if something_to_do(site.name, team.pk):
-        run = claim_next(asked.worker, site.name, team.pk)
+        run = claim_next(owner, site.name, team.pk)
         if run is not None:
             if run.attempts > 1:
                 count("adoptions")

@@ -47,12 +47,17 @@ def store_events(run: Run, fence: int, first: int, events: Sequence[Told]) -> St
     return Stored(last_seq=last_seq, cancelled=_is_cancelled(run))
 
 
-def beat(run: Run, fence: int) -> Stored:
-    """Hold the run for another while. Its owner is there, then."""
+def process_of(owner: str) -> str:
+    """The process of this owner of runs, as the row of a worker has it."""
+    return owner.rpartition(":")[0]
+
+
+def beat(run: Run, site: Site, fence: int) -> Stored:
+    """Hold the run of the site for another while. Its owner is there, then."""
     if run.state == Run.State.FINISHED and run.lease_until is None:
         raise FenceError("The run has ended.")
     cancelled = Recorder(run.pk, fence).beat()
-    Worker.objects.filter(process=run.owner.rpartition(":")[0]).update(seen_at=Now())
+    Worker.objects.filter(process=process_of(run.owner), team=run.team_id, site=site.name).update(seen_at=Now())
     return Stored(last_seq=run.last_seq, cancelled=cancelled)
 
 

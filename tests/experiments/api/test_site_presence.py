@@ -11,12 +11,15 @@ import pytest
 from django.db.models.functions import Now
 
 from experiments.asking.launching.launch import rerun
+from experiments.keeping.operating.operations import workers
 from experiments.keeping.operating.sites import SiteState, site_states
 from experiments.keeping.operating.watched import watched_queues
 from experiments.models import Host, Member, Run, Site, Worker
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.driver_sets import driver_set
-from experiments.registry.workers.presence import Presence, process_name
+from experiments.registry.hosts.sites import add_site
+from experiments.registry.workers.presence import Presence
+from experiments.running.executing.execution import worker_name
 from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import expected_of
 from tests.experiments.api.conftest import ApiClient, MakeApi
@@ -122,20 +125,58 @@ def test_a_worker_that_only_tests_connections_is_not_one_that_executes_runs(
     assert api.get("/sites").json()[0]["has_worker"] is False
 
 
-def test_a_worker_that_gives_itself_the_name_of_another_one_takes_nothing_from_it(
-    admin: Member, site: Site, queued: Run
+@pytest.mark.parametrize("name", ("c:7:1", "c:7:evil:1:1"))
+def test_a_worker_that_gives_itself_the_name_of_another_one_takes_nothing_from_it_and_gives_it_no_life(
+    name: str, admin: Member, site: Site, queued: Run
 ) -> None:
-    seen_at = Now() - timedelta(seconds=10)
-    Worker.objects.create(name="runs@c", process="c:7", queues=["runs"], slots=4, started_at=seen_at, seen_at=seen_at)
-    door_of(admin, site).post("/site/claims", {**ASKED, "worker": "c:7:1"})
-    (row,) = Worker.objects.all()
-    assert (row.name, row.site, row.team, row.queues, row.slots) == ("runs@c", "", None, ["runs"], 4)
-    Worker.objects.update(seen_at=Now() - timedelta(minutes=2))  # that one is gone, and its name is free
-    door_of(admin, site).post("/site/claims", {**ASKED, "worker": "c:7:1"})
-    (row,) = Worker.objects.all()
-    assert (row.site, row.team, row.queues) == ("berlin", admin.team, [])
-    presence = Presence("runs@d", ["runs"], 4)
-    Worker.objects.update(process=process_name())
-    presence.show()
-    (row,) = Worker.objects.all()
-    assert (row.site, row.team, row.queues) == ("", None, ["runs"])
+    long_ago = database_now() - timedelta(hours=1)
+    dead = Worker.objects.create(
+        name="runs@c", process="c:7", queues=["runs"], slots=4, started_at=long_ago, seen_at=long_ago
+    )
+    door = door_of(admin, site)
+    run = door.post("/site/claims", {**ASKED, "worker": name}).json()["run"]
+    assert door.post(f"/site/runs/{run['id']}/lease?fence={run['fence']}").status_code == 200
+    dead.refresh_from_db()
+    assert (dead.name, dead.site, dead.team, dead.queues, dead.seen_at) == ("runs@c", "", None, ["runs"], long_ago)
+    mine = Worker.objects.exclude(pk=dead.pk).get()
+    assert (mine.site, mine.team, mine.queues) == ("berlin", admin.team, [])
+    held = {state.worker.pk: [one.pk for one in state.runs] for state in workers(database_now())}
+    assert held == {dead.pk: [], mine.pk: [queued.pk]}
+
+
+def test_workers_of_two_sites_that_are_called_alike_are_both_there(
+    admin: Member, other_admin: Member, site: Site, queued: Run
+) -> None:
+    """As the first pods of two StatefulSets are, in clusters that do not know of each other."""
+    asked = {**ASKED, "worker": "site-worker-0:1:9"}
+    doors = [door_of(admin, site), door_of(other_admin, site), door_of(admin, add_site("oslo", keys_stay=True))]
+    for door in (*doors, *doors):
+        door.post("/site/claims", asked)
+    rows = Worker.objects.order_by("pk")
+    assert [(row.team, row.site) for row in rows] == [
+        (admin.team, "berlin"), (other_admin.team, "berlin"), (admin.team, "oslo"),
+    ]  # fmt: skip
+    assert {(row.name, row.host_and_pid) for row in rows} == {("site-worker@site-worker-0:1", "site-worker-0:1")}
+
+
+def test_a_beat_keeps_the_worker_that_holds_the_run_seen(admin: Member, site: Site, queued: Run) -> None:
+    door = door_of(admin, site)
+    run = door.post("/site/claims", ASKED).json()["run"]
+    Worker.objects.update(seen_at=Now() - timedelta(hours=1))
+    door.post(f"/site/runs/{run['id']}/lease?fence={run['fence']}")
+    assert Worker.objects.get().seen_at > database_now() - timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("name", ("", "machine", "machine:7", "a/machine:7:1", "m" * 97 + ":7:1"))
+def test_a_worker_says_host_process_and_thread(name: str, admin: Member, site: Site) -> None:
+    answer = door_of(admin, site).post("/site/claims", {**ASKED, "worker": name})
+    assert (answer.status_code, answer.json()["field"]) == (422, "worker")
+    assert not Worker.objects.exists()
+
+
+def test_processes_of_two_sites_that_are_called_alike_are_two(settings: Any) -> None:
+    for name in ("berlin", "oslo", ""):
+        settings.BENCHHUB_SITE = name
+        Presence("worker", ["runs"], 4).show()
+        assert worker_name().startswith(f"{Worker.objects.get(site=name).process}:")
+    assert len({row.host_and_pid for row in Worker.objects.all()}) == 1

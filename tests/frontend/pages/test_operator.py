@@ -46,9 +46,9 @@ def test_staff_sees_workers_queues_runs_and_hosts_of_all_teams(
     staff: Member, other_admin: Member, browser_of: BrowserOf, make_run: MakeRun
 ) -> None:
     lease = Now() + timedelta(seconds=40)
-    run = make_run(state="measuring", owner="box:7:1", lease_until=lease, events=())
+    run = make_run(state="measuring", owner="berlin/box:7:1", lease_until=lease, events=())
     moments = {"started_at": Now() - timedelta(hours=2), "seen_at": Now()}
-    Worker.objects.create(name="runs@box", process="box:7", queues=["runs"], slots=4, version="0.1.0", **moments)
+    Worker.objects.create(name="runs@box", process="berlin/box:7", queues=["runs"], slots=4, version="0.1.0", **moments)
     Canary.objects.create(queue="runs", sent_at=Now(), taken_at=Now(), delay_s=0.012)
     foreign = add_host(other_admin, name="theirs", address="127.0.0.1", port=22, user="bench", roles="both")
     Host.objects.filter(pk=foreign.pk).update(state="dirty", state_reason="somaxconn differs")
@@ -57,7 +57,16 @@ def test_staff_sees_workers_queues_runs_and_hosts_of_all_teams(
 
     text = answer.content.decode()
     assert answer.status_code == 200
-    for piece in ("runs@box", f"perf #{run.number}", "Messages are taken.", "theirs", "somaxconn differs", "12.0 ms"):
+    assert "berlin/box" not in text
+    for piece in (
+        "runs@box",
+        ">box:7<",
+        f"perf #{run.number}",
+        "Messages are taken.",
+        "theirs",
+        "somaxconn differs",
+        "12.0 ms",
+    ):
         assert piece in text
     assert "no message through the queue default" in text
     assert reverse("operator", args=["perf"]) in text  # the user menu leads here
