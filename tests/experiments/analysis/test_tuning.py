@@ -231,11 +231,11 @@ def test_the_search_is_over_when_no_run_is_expected_to_bring_anything() -> None:
     ],
     ids=["all else crashes", "all else breaks the limit"],
 )
-def test_a_search_that_knows_no_way_looks_on_until_half_of_its_budget(server: Server) -> None:
+def test_a_search_that_knows_no_way_looks_on_for_most_of_its_budget(server: Server) -> None:
     decision, trials = searched(settings(), server)
     assert isinstance(decision, NothingBetter)
     assert "No setting is likely" in decision.sentence
-    assert len(trials) >= 30
+    assert len(trials) >= 36
     keys = [SPACE.key(one.config) for one in trials if one.purpose == "explore"]
     assert len(keys) == len(set(keys))
 
@@ -300,7 +300,7 @@ def test_a_finalist_that_crashes_leaves_the_fresh_runs_of_the_default_in_its_pai
     [
         (FIRST_PAIRS, 11.0, True),
         (FIRST_PAIRS, 12.5, True),  # of 12, and the runs of the search kept the limit
-        (FIRST_PAIRS, 15.0, False),
+        (FIRST_PAIRS, 40.0, False),  # the search had seven runs of it that kept the limit
         (MIN_FOR_VERDICT, 11.0, True),
         (MIN_FOR_VERDICT, 12.5, False),  # held in none of them, which is enough by now
     ],
