@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Router
+from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, member_of

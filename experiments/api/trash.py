@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Literal
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Router
+from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, WRITE, member_of

@@ -152,8 +152,8 @@ def _measured(runs: Sequence[Trial]) -> Trial | None:
 
 def _verdict(settings: Settings, base: Sequence[Trial | None], own: Sequence[Trial | None]) -> Verdict:
     return judge(
-        [one and one.figure for one in base],
-        [one and one.figure for one in own],
+        [one.figure if one else None for one in base],
+        [one.figure if one else None for one in own],
         higher_is_better=settings.higher_is_better,
         margin_ratio=settings.margin_ratio,
         alpha=settings.alpha,

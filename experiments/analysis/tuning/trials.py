@@ -83,7 +83,7 @@ class Settings:
 
         Each further look has half the level of the one before, so that all of them cost at most twice the first.
         """
-        return self.alpha / (tried * 2 ** (self.looks - 1))
+        return self.alpha / (tried * 2.0 ** (self.looks - 1))
 
     @property
     def default_key(self) -> Key:

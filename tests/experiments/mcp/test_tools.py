@@ -124,7 +124,8 @@ def test_an_entry_of_many_lines_is_read_to_its_last_line_however_long_they_are(
     words = [f"word {number} " + "x" * (number % 3 * 300) for number in range(200)]
     payload = {"source": "tomcat", "level": "warning", "lines": words}
     RunEvent.objects.create(run=run, seq=5000, kind="logged", fence=1, at=run.queued_at, payload=payload)
-    after, found = "0", []
+    after: str | None = "0"
+    found: list[str] = []
     while after is not None:
         text, is_error = caller.said("get_log", number=run.number, limit=150, after=after, contains="word")
         answer = json.loads(text)
