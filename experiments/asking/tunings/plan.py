@@ -89,13 +89,13 @@ class TuningPlan:
         except ValueError as error:
             said = f"The default, which all is compared with, must be in what may be tried: {error}."
             raise RequestError(said, field=f"space.{str(error).partition(':')[0]}") from error
-        check_starts(wanted, space, default)
+        check_starts(wanted, document, space, default)
         check_suts(member, choice, self.further_suts, self.confirm_sut)
         for sut in (choice.sut, *self.further_suts, *filter(None, [self.confirm_sut])):
             _check_launchable(member, replace(choice, sut=sut), document, space, default)
             check_memory(document, space, choice.parameters, sut, choice.members)
         if self.warm:
-            wanted = with_known_starts(wanted, team, choice, self.metric, space, default)
+            wanted = with_known_starts(wanted, team, choice, self.metric, document, space, default)
         return Tuning(
             team=team,
             name=self.name.strip(),

@@ -146,13 +146,23 @@ def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str
     return made
 
 
-def check_starts(document: SpaceDocument, space: Space, default: Mapping[str, Value]) -> None:
+def check_config(config: Mapping[str, Value], recipe: RecipeDocument, space: Space) -> None:
+    """ValueError, naming the parameter, when it lies outside of the space or the recipe takes no value of this type."""
+    space.check(config)
+    for name, value in config.items():
+        try:
+            recipe.parameters[name].check(name, value)
+        except PlanError as error:
+            raise ValueError(error.message.rstrip(".")) from error
+
+
+def check_starts(document: SpaceDocument, recipe: RecipeDocument, space: Space, default: Mapping[str, Value]) -> None:
     """RequestError when a start that a person gave cannot be tried."""
     for place, start in enumerate(document.starts):
         try:
             if unknown := set(start.config) - set(default):
                 raise ValueError(f"{min(unknown)}: it is not searched")
-            space.check({**default, **start.config})
+            check_config({**default, **start.config}, recipe, space)
         except ValueError as error:
             raise RequestError(f"Start {place + 1}: {error}.", field="space.starts") from error
 

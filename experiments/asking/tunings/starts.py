@@ -3,38 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from agents.steps.recipe import Value
+from agents.steps.recipe import RecipeDocument, Value
 from experiments.analysis.tuning.space import Space
 from experiments.analysis.tuning.trials import Planned, Settings, Trial
 from experiments.asking.launching.choices import Choice
-from experiments.asking.tunings.space import MOST_STARTS, SpaceDocument, Start
+from experiments.asking.tunings.space import MOST_STARTS, SpaceDocument, Start, check_config
 from experiments.models import StoredVerdict, Team, Tuning
 
 MOST_LOOKED_AT = 30
 BETTER = ("better", "better_size_uncertain")
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What was better once, with parameters of the recipe as it was then. `is_here`: on this server with this load."""
+
+    is_here: bool
+    config: Mapping[str, Value]
+    why: str
+
+
 def with_known_starts(
-    document: SpaceDocument, team: Team, choice: Choice, metric: str, space: Space, default: Mapping[str, Value]
+    document: SpaceDocument,
+    team: Team,
+    choice: Choice,
+    metric: str,
+    recipe: RecipeDocument,
+    space: Space,
+    default: Mapping[str, Value],
 ) -> SpaceDocument:
     """The document with its own starts first, then the answers of the team's searches and experiments with this recipe
-    and metric: those of the same server and workload, then those of others. What does not fit the space is left out.
+    and metric: those of the same server and workload, then those of others. What does not fit the space is left out,
+    and so are parameters that only another version of the recipe has.
     """
     found = [*_of_searches(team, choice, metric), *_of_experiments(team, choice, metric)]
-    ranked = sorted(found, key=lambda one: not one[0])
-    starts = fitting([*document.starts, *(start for _, start in ranked)], space, default)
+    known = [
+        Start(config=shared, why=one.why)
+        for one in sorted(found, key=lambda one: not one.is_here)
+        if (shared := {name: value for name, value in one.config.items() if name in default})
+    ]
+    starts = fitting([*document.starts, *known], recipe, space, default)
     return document.model_copy(update={"starts": tuple(starts)})
 
 
-def fitting(starts: Iterable[Start], space: Space, default: Mapping[str, Value]) -> list[Start]:
+def fitting(starts: Iterable[Start], recipe: RecipeDocument, space: Space, default: Mapping[str, Value]) -> list[Start]:
     """Those that may be tried, each once and whole: what a start does not name is as in the default."""
     keys, made = {space.key(default)}, []
     for start in starts:
         config = {name: start.config.get(name, default[name]) for name in default}
         try:
-            space.check(config)
+            check_config(config, recipe, space)
         except ValueError:
             continue
         if space.key(config) not in keys:
@@ -56,17 +77,17 @@ def planned_starts(document: SpaceDocument, settings: Settings, trials: Sequence
     )
 
 
-def _of_searches(team: Team, choice: Choice, metric: str) -> list[tuple[bool, Start]]:
+def _of_searches(team: Team, choice: Choice, metric: str) -> list[_Known]:
     rows = Tuning.objects.for_team(team).filter(recipe__name=choice.recipe.name, metric=metric)
     rows = rows.filter(outcome=Tuning.Outcome.BETTER).select_related("application", "workload", "sut")
     found = []
     for row in rows.order_by("-pk")[:MOST_LOOKED_AT]:
         config = {**row.parameters, **(row.smallest["config"] if row.smallest else row.winner or {})}
-        found.append(_start(choice, row, config, f"the answer of tuning search {row.pk}"))
+        found.append(_known(choice, row, config, f"the answer of tuning search {row.pk}"))
     return found
 
 
-def _of_experiments(team: Team, choice: Choice, metric: str) -> list[tuple[bool, Start]]:
+def _of_experiments(team: Team, choice: Choice, metric: str) -> list[_Known]:
     rows = StoredVerdict.objects.filter(
         experiment__team=team, metric=metric, outcome__in=BETTER, candidate__recipe__name=choice.recipe.name
     ).select_related("experiment__workload", "candidate__application", "candidate__recipe", "candidate__sut")
@@ -78,14 +99,13 @@ def _of_experiments(team: Team, choice: Choice, metric: str) -> list[tuple[bool,
             if one.get("default") is not None
         }
         why = f"{row.candidate.name} of experiment {row.experiment_id}, which was better"
-        found.append(_start(choice, row.candidate, {**defaults, **row.candidate.parameters}, why, row.experiment))
+        found.append(_known(choice, row.candidate, {**defaults, **row.candidate.parameters}, why, row.experiment))
     return found
 
 
-def _start(choice: Choice, row: Any, config: dict[str, Value], why: str, of: Any = None) -> tuple[bool, Start]:
-    """Whether it was found on the same server with the same application and workload, and the start."""
+def _known(choice: Choice, row: Any, config: Mapping[str, Value], why: str, of: Any = None) -> _Known:
     same_load = (row.application.name, (of or row).workload.name) == (choice.application.name, choice.workload.name)
     if row.sut_id == choice.sut.pk and same_load:
-        return True, Start(config=config, why=f"{why} here"[:200])
+        return _Known(True, config, f"{why} here"[:200])
     where = f"on {row.sut.name}" if same_load else f"on {row.sut.name}, with {(of or row).workload.name}"
-    return False, Start(config=config, why=f"{why} {where}"[:200])
+    return _Known(False, config, f"{why} {where}"[:200])

@@ -478,6 +478,7 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
             "Start 1: heap: it is not searched",
         ),
         ({"space": {**SPACE, "starts": [{"config": {"nproc": 9}}]}}, "space.starts", "outside of what may be tried"),
+        ({"space": {**SPACE, "starts": [{"config": {"nproc": 2048.0}}]}}, "space.starts", "2048.0 is not of type int"),
         ({"metric": "speed"}, "metric", "no metric 'speed'"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
         ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
@@ -654,6 +655,41 @@ def test_a_variant_of_an_experiment_that_was_better_is_a_start_where_it_fits_the
         )  # fmt: skip
     planned = play(start(admin, choice), most=1).trials.values_list("why", "config__mode")
     assert list(planned[1:]) == [(f"fast of experiment {experiment.pk}, which was better here", "fast")]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "given", "starts"),
+    [
+        ({}, {}, []),
+        ({"old": {"type": "int", "default": 1}}, {"old": 2}, []),
+        ({"old": {"type": "int"}, "mode": {"type": "str"}}, {"old": 2, "mode": "fast"}, [{"mode": "fast"}]),
+        ({"mode": {"type": "str"}, "nproc": {"type": "int"}}, {"mode": "odd", "nproc": 2048}, []),
+        ({"nproc": {"type": "int"}}, {"nproc": 9}, []),
+        ({"nproc": {"type": "str"}}, {"nproc": "2048"}, []),
+        ({"nproc": {"type": "float"}}, {"nproc": 2048.0}, []),
+        ({"nproc": {"type": "bool"}}, {"nproc": True}, []),
+        ({f"p{number}": {"type": "int", "default": 1} for number in range(201)}, {}, []),
+    ],
+)
+def test_what_another_version_of_the_recipe_found_is_a_start_only_by_the_parameters_that_both_have(
+    admin: Member, stock: dict[str, Any], earlier: dict[str, Any], given: dict[str, Any], starts: list[dict[str, Any]]
+) -> None:
+    before = save_version(admin, Recipe, "limits", {"parameters": earlier, "steps": []})
+    choice = Choice(**stock | {"recipe": save_version(admin, Recipe, "limits", RECIPE)})
+    experiment = Experiment.objects.create(team=admin.team, name="Before", workload=choice.workload)
+    plain, better = (
+        Variant.objects.create(
+            experiment=experiment, name=name, position=place, parameters=parameters, is_baseline=not place,
+            drivers=driver_set(choice.drivers, {}), application=choice.application, recipe=before, sut=choice.sut,
+        )
+        for place, (name, parameters) in enumerate((("plain", {}), ("better", given)))
+    )  # fmt: skip
+    StoredVerdict.objects.create(
+        experiment=experiment, baseline=plain, candidate=better, metric="throughput_rps", outcome="better",
+        sentence="", numbers={},
+    )  # fmt: skip
+    tuning = start(admin, choice)
+    assert [one["config"] for one in tuning.space["starts"]] == [{**tuning.default, **one} for one in starts]
 
 
 def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:
