@@ -16,6 +16,7 @@ from experiments.asking.tunings.memory import check_memory
 from experiments.asking.tunings.space import check_starts, checked_space, default_of, read_space
 from experiments.asking.tunings.starts import with_known_starts
 from experiments.asking.tunings.suts import check_suts
+from experiments.judging.evidence.roles import names_of_members
 from experiments.models import Host, Member, Run, Tuning, TuningSut
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import RequestError
@@ -67,8 +68,9 @@ class TuningPlan:
     def checked(self, member: Member) -> Tuning:
         """The search, not stored yet. RequestError names the field that does not fit."""
         team, choice = member.team, self.choice
-        metric = metric_named(team.pk, self.metric)
-        check_metrics(team.pk, [one.metric for one in self.limits], field="limits")
+        of_members = names_of_members(content_of(choice.application))
+        metric = metric_named(team.pk, self.metric, of_members=of_members)
+        check_metrics(team.pk, [one.metric for one in self.limits], field="limits", of_members=of_members)
         limits = [_limit(one) for one in self.limits]
         if len(limits) > MOST_LIMITS or len({one["metric"] for one in limits}) < len(limits):
             raise RequestError(f"Give at most {MOST_LIMITS} limits, each of another metric.", field="limits")

@@ -27,8 +27,9 @@ def shown(value: Value) -> str:
 
 def limit_text(limit: Mapping[str, Any]) -> str:
     """A limit as people write it: "latency_p99_ms ≤ 50"."""
-    most, least = limit["at_most"], limit["at_least"]
-    return f"{limit['metric']} ≤ {most:g}" if least is None else f"{limit['metric']} ≥ {least:g}"
+    sign, value = ("≤", limit["at_most"]) if limit["at_least"] is None else ("≥", limit["at_least"])
+    number = f"{value:,.0f}" if value >= 1e6 and float(value).is_integer() else f"{value:g}"  # bytes, to the last one
+    return f"{limit['metric']} {sign} {number}"
 
 
 def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:

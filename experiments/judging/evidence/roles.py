@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agents.running.system import HOST, MEMBERS
-from agents.spec import Part, RunSpec
+from agents.spec import ApplicationDocument, Part, RunSpec
 from agents.system import LOADED
 from experiments.analysis.system_limit import SystemLimit, limit_of
 from experiments.judging.evidence.observed import Channels, cpu_use
 from experiments.models import Run
-from experiments.registry.metrics.vocabulary import role_figure
+from experiments.registry.metrics.vocabulary import ROLE_FIGURES, role_figure
 
 CHECK = "system_limit"
 """The finding that names the member that limits."""
@@ -56,6 +56,14 @@ def role_figures(spec: RunSpec, channels: Channels, duration_s: float) -> dict[s
             if part.role != LOADED or name not in _OF_THE_RUN
         }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def names_of_members(application: ApplicationDocument) -> tuple[str, ...]:
+    """How the figures of `role_figures` are called in runs of this application; () of a single server."""
+    if not application.members:
+        return ()
+    loaded = [role_figure(application.role or LOADED, name) for name in ROLE_FIGURES if name not in _OF_THE_RUN]
+    return (*loaded, *(role_figure(role, name) for role in application.roles for name in ROLE_FIGURES))
 
 
 def members_of(run: Run) -> tuple[MemberFigures, ...]:

@@ -39,19 +39,29 @@ def metrics_of(team_id: int, names: Iterable[str] | None = None) -> dict[str, Me
     return found | {one.name: one for one in of_roles}
 
 
-def metric_named(team_id: int, name: str, *, field: str = "metric") -> MetricSpec:
-    """The metric. RequestError names the field when the team has none of this name."""
-    return check_metrics(team_id, [name], field=field)[name]
+def metric_named(
+    team_id: int, name: str, *, field: str = "metric", of_members: Collection[str] | None = None
+) -> MetricSpec:
+    """The metric. RequestError names the field when the team has none of this name. `of_members`: `check_metrics`."""
+    return check_metrics(team_id, [name], field=field, of_members=of_members)[name]
 
 
-def check_metrics(team_id: int, names: Sequence[str], *, field: str) -> dict[str, MetricSpec]:
-    """The metrics of these names. RequestError names the field and the first one that the team does not have."""
+def check_metrics(
+    team_id: int, names: Sequence[str], *, field: str, of_members: Collection[str] | None = None
+) -> dict[str, MetricSpec]:
+    """The metrics of these names. RequestError names the field and the first one that the team does not have.
+
+    `of_members` are the figures of a system's members that count here; None = those of any of the team's applications.
+    """
     found = _declared(team_id, {name for name in names if "\0" not in name})
     of_roles = [metric for name in names if name not in found and (metric := role_metric(name))]
-    there = _roles_of(team_id, (one.name.partition(".")[0] for one in of_roles)) if of_roles else set()
-    found |= {one.name: one for one in of_roles if one.name.partition(".")[0] in there}
+    if of_members is not None:
+        found |= {one.name: one for one in of_roles if one.name in of_members}
+    elif of_roles:
+        there = _roles_of(team_id, (one.name.partition(".")[0] for one in of_roles))
+        found |= {one.name: one for one in of_roles if one.name.partition(".")[0] in there}
     if (unknown := next((name for name in names if name not in found), None)) is not None:
-        known = list(metrics_of(team_id))
+        known = [*metrics_of(team_id), *(of_members or ())]
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
         listed = ", ".join(known[:_MOST_NAMED])
         raise RequestError(f"There is no metric {unknown[:60]!r}; known: {listed}{more}.", field=field)

@@ -48,6 +48,7 @@ METRICS: dict[str, MetricSpec] = {
         MetricSpec("energy_j_per_request", "Energy per request", "J", "lower"),
         MetricSpec("throughput_per_core_rps", "Throughput per core", "requests/s", "higher"),
         MetricSpec("requests_per_cpu_s", "Requests per CPU-second", "requests", "higher"),
+        MetricSpec("sut_memory_used_bytes", "SUT memory in use", "bytes", "lower"),
     )
 }
 

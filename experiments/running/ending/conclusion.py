@@ -200,6 +200,7 @@ def _figures(run: Run, spec: RunSpec, record: Record, measured: LoadReported, ch
         sut_cpu_ratio=cpu_use("sut", channels, duration_s),
         driver_cpu_ratio=busiest_use(spec.driver_roles, channels, duration_s),
         server_cpu_ratio=channels.mean("sut", ["process.cpu_ratio"], duration_s),
+        sut_memory_used_bytes=channels.mean("sut", ["memory.used_bytes"], duration_s),
         sut_mhz=channels.mean("sut", ["cpu_set.mean_mhz"], duration_s),
     )
     metrics |= role_figures(spec, channels, duration_s)

@@ -13,6 +13,7 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
 from experiments.models import Host, Workload
 from experiments.registry.errors import RequestError
+from experiments.registry.metrics.vocabulary import label_of
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField
 from frontend.shared.forms.parameters import typed
@@ -97,10 +98,11 @@ class TuningForm(PartsForm):
         self.fields["application"].widget.attrs["hx-get"] = reverse("tuning_parameters", args=[choices.team.slug])
         for field in ("further_suts", "confirm_sut"):
             choices.fill(cast("forms.ModelChoiceField[Any]", self.fields[field]), "sut", *self._all_chosen(field))
-        metrics = choices.metrics()
-        cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
-        given = {*self.data, *self.initial}
+        given = self.data if self.is_bound else self.initial
         rows = [n for n in range(1, MOST_LIMITS + 1) if n <= LIMIT_ROWS or f"limit{n}_metric" in given]
+        chosen = [given.get(name, "") for name in ("metric", *(f"limit{n}_metric" for n in rows))]
+        metrics = _metrics(choices, [name for name in chosen if name])
+        cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
         self.limits = range(1, rows[-1] + 1)
         for number in self.limits:
             self.fields[f"limit{number}_metric"] = forms.ChoiceField(
@@ -215,6 +217,16 @@ class TuningForm(PartsForm):
     def _limit(self, number: int) -> LimitWanted:
         metric, side, value = (self.cleaned_data[f"limit{number}_{part}"] for part in ("metric", "side", "value"))
         return LimitWanted(metric, **{side or "at_most": value})
+
+
+def _metrics(choices: TeamChoices, chosen: list[str]) -> list[Any]:
+    """What may be chosen, figures of the members of systems behind all else. What is chosen already stays among them:
+    whether runs of the application have it is looked at when the search starts.
+    """
+    known, of_members = choices.metrics(), choices.metrics_of_members()
+    there = dict([*known, *of_members])
+    other = [(name, label_of(name)) for name in dict.fromkeys(chosen) if name not in there]
+    return [*known, *([("Of a system's members", of_members)] if of_members else []), *other]
 
 
 def initial_of(space: dict[str, Any]) -> dict[str, Any]:

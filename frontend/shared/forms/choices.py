@@ -9,11 +9,13 @@ from django import forms
 from django.db.models import Q
 
 from agents.steps.recipe import RecipeDocument
+from experiments.judging.evidence.roles import names_of_members
 from experiments.models import Application, Host, Recipe, Team, Workload
 from experiments.models.documents import Document
 from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.documents.contents import content_of
 from experiments.registry.metrics.own_metrics import metrics_of
+from experiments.registry.metrics.vocabulary import label_of
 from frontend.shared.query import id_in
 
 PARTS = {"sut": Host.Roles.SUT, "driver": Host.Roles.DRIVER, "drivers": Host.Roles.DRIVER}
@@ -40,6 +42,7 @@ class TeamChoices:
         self._roles: dict[str, tuple[str, ...]] = {}
         self._hosts: list[Host] | None = None
         self._metrics: list[tuple[str, str]] | None = None
+        self._of_members: list[tuple[str, str]] | None = None
 
     def fill(self, field: forms.ModelChoiceField[Any], name: str, *chosen: str) -> None:
         """Offer the newest versions and, beside them, the chosen older one; accept every version of the team."""
@@ -71,6 +74,14 @@ class TeamChoices:
         if self._metrics is None:
             self._metrics = [(name, metric.label) for name, metric in metrics_of(self.team.pk).items()]
         return self._metrics
+
+    def metrics_of_members(self) -> list[tuple[str, str]]:
+        """The figures of the members of the team's systems, in their newest versions."""
+        if self._of_members is None:
+            latest = Application.objects.for_team(self.team).newest_versions().filter(body__has_key="members")
+            names = (name for one in latest for name in names_of_members(content_of(one)))
+            self._of_members = [(name, label_of(name)) for name in dict.fromkeys(names)]
+        return self._of_members
 
     def missing(self) -> list[tuple[str, str]]:
         """What the team has none of and a run needs: the page where one is made, and what to call it."""

@@ -15,7 +15,7 @@ from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.live import TUNINGS, start_tuning, without_gain
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
-from experiments.asking.tunings.reading import shown, trials_of
+from experiments.asking.tunings.reading import limits_text, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
 from experiments.asking.tunings.steering import add_budget, find_smallest, leave_out, pause, resume
 from experiments.asking.tunings.trials import searched, settings_of, trials_over
@@ -27,6 +27,7 @@ from experiments.registry.hosts.driver_sets import driver_set
 from experiments.running.ending.conclusion import give_up
 from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.experiments.systems import run_of_a_system, system_of
 
 RECIPE = {
     "parameters": {
@@ -282,6 +283,39 @@ def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -
     assert [one for one in tuning.trials.filter(result="ok") if len(one.bounded) != 1] == []
 
 
+def with_memory(events: list[AnyEvent], used_bytes: float) -> list[AnyEvent]:
+    at = next(place for place, one in enumerate(events) if isinstance(one, e.LoadReported))
+    values = {"memory.used_bytes": ("bytes", used_bytes)}
+    return [*events[:at], *(e.Samples("sut", 1000.0 + second, values) for second in range(-2, 12)), *events[at:]]
+
+
+def test_memory_in_use_is_a_limit_of_an_ordinary_server(admin: Member, choice: Choice) -> None:
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        return with_memory(planted(config, number), 3e9 if config["mode"] == "fast" else 1e9 + number)
+
+    limit = LimitWanted("sut_memory_used_bytes", at_most=2_147_483_648)
+    tuning = play(start(admin, choice, limits=[limit], budget_runs=20), answer)
+    assert (tuning.state, tuning.winner) == ("finished", None)
+    seen = {(one.config["mode"], one.bounded[0] > 2e9) for one in tuning.trials.filter(result="ok")}
+    assert seen == {("fast", True), ("plain", False)}
+    assert limits_text(tuning) == ["sut_memory_used_bytes ≤ 2,147,483,648"]
+
+
+def test_a_system_is_searched_by_the_figures_of_its_own_members(admin: Member, stock: dict[str, Any]) -> None:
+    choice = Choice(**system_of(admin, stock))
+    space = {"parameters": [{"name": "swappiness", "low": 0, "high": 100}]}
+    wanted = ("web.memory_used_bytes", "sut_memory_used_bytes", "app.cpu_ratio", "database.memory_used_bytes")
+    limits = [LimitWanted(name, at_most=4e9) for name in wanted]
+    tuning = start(admin, choice, space=space, limits=limits, metric="database.sent_bytes_per_s")
+    finish_next(run_of_a_system({"sut": 0.4, "database": 0.6, "app": 0.2}))
+    trial = tuning.trials.get(position=0)
+    assert (trial.result, trial.figure, len(trial.bounded)) == ("ok", 5e6, 4), trial.reason
+    for name in ("web.cpu_ratio", "sut.memory_used_bytes", "cache.cpu_ratio"):  # the first is sut_cpu_ratio of the run
+        with pytest.raises(RequestError, match=r"known: .*, database\.cpu_ratio|and \d+ more") as refused:
+            start(admin, choice, space=space, limits=[LimitWanted(name, at_most=1)])
+        assert refused.value.field == "limits"
+
+
 def test_the_answer_says_in_how_many_of_the_runs_it_rests_on_each_limit_held(admin: Member, choice: Choice) -> None:
     over_ms = dict.fromkeys(range(1, 100, 6), 51.0)
 
@@ -482,6 +516,8 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"metric": "speed"}, "metric", "no metric 'speed'"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
         ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
+        ({"limits": [LimitWanted("sut.memory_used_bytes", 1e9)]}, "limits", "known: throughput_rps"),
+        ({"metric": "web.sent_bytes_per_s"}, "metric", "no metric 'web.sent_bytes_per_s'"),
         ({"margin_ratio": 0.0}, "margin_ratio", "between 0 and 1"),
         ({"budget_runs": 10}, "budget_runs", "20 to 300"),
         ({"budget_hours": 0.001}, "budget_hours", "hours or more"),
@@ -489,8 +525,9 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
     ],
 )
 def test_what_cannot_be_searched_is_refused_by_field_before_anything_is_stored(
-    admin: Member, choice: Choice, more: dict[str, Any], field: str, said: str
+    admin: Member, stock: dict[str, Any], choice: Choice, more: dict[str, Any], field: str, said: str
 ) -> None:
+    system_of(admin, stock)  # that the team has systems makes no single server one
     with pytest.raises(RequestError) as error:
         start(admin, choice, **more)
     assert error.value.field == field

@@ -12,12 +12,13 @@ from django.urls import reverse
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.live import start_tuning
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
-from experiments.models import Host, Member, Recipe, Run, Tuning
+from experiments.models import Application, Host, Member, Recipe, Run, Tuning
 from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
 from tests.experiments.conftest import ready_host
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.experiments.systems import system_of
 from tests.frontend.flat import flat
 from tests.frontend.tuned import tuned
 
@@ -247,6 +248,26 @@ def test_a_search_that_is_copied_keeps_every_limit_and_the_order_of_conditions(
     made = Tuning.objects.get(name="Chain")
     assert [one["name"] for one in made.space["parameters"]] == ["mode", "nproc", "nofile"]
     assert [one["metric"] for one in made.limits] == ["latency_p99_ms", *metrics[3:]]
+
+
+def test_limits_on_figures_of_members_are_chosen_in_the_form_and_stay_in_a_copy(
+    browser: Client, admin: Member, stock: dict[str, Any]
+) -> None:
+    parts = system_of(admin, stock)
+    members = {f"m_{role}": host.pk for role, host in parts.pop("members").items()}
+    sent = {name: getattr(parts[name], "pk", None) for name in ("application", "recipe", "workload", "sut")}
+    sent |= {"drivers": [host.pk for host in parts["drivers"]], "name": "Calm?", "margin_pct": "3", "budget_runs": "30"}
+    sent |= {"s_swappiness": "on", "l_swappiness": "0", "h_swappiness": "100", "metric": "throughput_rps"}
+    sent |= {"limit1_metric": "database.memory_used_bytes", "limit1_value": "4e9", "priority": "normal"} | members
+    offered = browser.get(address("new_tuning", admin.team)).content.decode()
+    assert '<option value="database.memory_used_bytes">Memory in use of database' in offered
+    assert browser.post(address("new_tuning", admin.team), sent).status_code == 302
+    tuning = Tuning.objects.get()
+    Application.objects.filter(pk=tuning.application_id).update(archived=True)
+    again = browser.get(address("new_tuning", admin.team), {"from": tuning.pk}).content.decode()
+    assert re.search(r'<option value="database.memory_used_bytes" selected>', again)
+    other = browser.post(address("new_tuning", admin.team), sent | {"limit1_metric": "cache.cpu_ratio"})
+    assert (other.status_code, "no metric &#x27;cache.cpu_ratio&#x27;" in other.content.decode()) == (422, True)
 
 
 def test_each_parameter_alone_is_shown_as_the_model_has_it_and_not_of_too_few_trials(
