@@ -51,6 +51,10 @@ router = Router(auth=READ, tags=["tunings"])
 
 OF_SERVERS = ("further_suts", "confirm_sut", "confirm_after_hours")
 """Fields that may stand in the YAML of the space as well."""
+WITHOUT_SAID = (
+    "The newest version of the recipe, where it is later than the one that was searched: the version that is made is "
+    "without what changed meanwhile, which is a 409 until somebody says so"
+)
 
 
 @router.get("", response=TuningPage)
@@ -185,10 +189,14 @@ def find_smallest_recipe(request: HttpRequest, tuning_id: int) -> Status[TuningO
 
 @router.post("/{int:tuning_id}/recipe", response={201: Named}, auth=WRITE)
 @idempotent
-def save_tuned_recipe(request: HttpRequest, tuning_id: int) -> Status[Named]:
+def save_tuned_recipe(
+    request: HttpRequest,
+    tuning_id: int,
+    without_version: int | None = Query(None, ge=1, le=MAX_ID, description=WITHOUT_SAID),
+) -> Status[Named]:
     """Make the answer a version of the recipe, with its evidence as the note."""
     member = member_of(request)
-    made = save_recipe(member, live.TUNINGS.find(member.team, tuning_id))
+    made = save_recipe(member, live.TUNINGS.find(member.team, tuning_id), without_version=without_version)
     return Status(201, Named(name=made.name, version=made.version))
 
 

@@ -62,6 +62,7 @@ _EXAMPLES: Mapping[str, Any] = {
     "validity": "valid",
     "version": 1,
     "wait": 60,
+    "without_version": 3,
     "workload": "home",
     "application__in": "tomcat,liberty",
     "driver__in": "driver-1,driver-2",

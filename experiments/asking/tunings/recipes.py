@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 from django.db import transaction
 
@@ -14,20 +15,34 @@ from experiments.registry.errors import Conflict
 from experiments.registry.teams.access import require
 
 
-def save_recipe(member: Member, tuning: Tuning) -> Recipe:
-    """The newest version of the recipe with the answer as its defaults, its evidence as the note.
+def save_recipe(member: Member, tuning: Tuning, *, without_version: int | None = None) -> Recipe:
+    """The newest version of the recipe: the one that was searched, with the answer as its defaults, its evidence as the
+    note. The smallest recipe when it is known, else the winner. Safe to repeat.
 
-    The smallest recipe when it is known, else the winner. Safe to repeat. Conflict without an answer.
+    Conflict without an answer, and where the recipe has a later version, whose changes would be lost: unless
+    `without_version` is the newest one, so that somebody knows.
     """
     require(member, Role.EDITOR)
     if tuning.winner is None:
         raise Conflict("There is no configuration that was confirmed to be better.")
+    if tuning.smaller_recipe is not None and is_saved(tuning):
+        return tuning.smaller_recipe
     config = tuning.smallest["config"] if tuning.smallest else tuning.winner
+    lost = left_out(tuning)
+    if lost and lost[-1].version != without_version:
+        raise Conflict(
+            f"{_named(lost)} came after {tuning.recipe}, which was searched and of which the new version is made: what "
+            f"changed meanwhile is not in it. Say that this is meant (without_version={lost[-1].version}), or give "
+            f"{lost[-1]} the answer yourself: {config_text(config, tuning.default)}."
+        )
     body = copy.deepcopy(tuning.recipe.body)
     for name, value in {**tuning.parameters, **config}.items():
         body["parameters"][name]["default"] = value
-    said = " ".join(filter(None, [smallest_evidence(tuning), answer_sentence(tuning, trials_over(tuning))]))
-    note = f"Tuning search {tuning.pk}: {config_text(config, tuning.default)}. {said}"
+    made_of = f"Made of version {tuning.recipe.version}, without what {_named(lost)} changed." if lost else ""
+    found = f"Tuning search {tuning.pk}: {config_text(config, tuning.default)}."
+    note = " ".join(
+        filter(None, [made_of, found, smallest_evidence(tuning), answer_sentence(tuning, trials_over(tuning))])
+    )
     with transaction.atomic():
         made = save_version(
             member, Recipe, tuning.recipe.name, body, note=note if len(note) <= 400 else note[:399] + "…"
@@ -35,6 +50,23 @@ def save_recipe(member: Member, tuning: Tuning) -> Recipe:
         Tuning.objects.filter(pk=tuning.pk).update(smaller_recipe=made)
     tuning.smaller_recipe = made
     return made
+
+
+def left_out(tuning: Tuning) -> list[Recipe]:
+    """The versions of the recipe since the one that was searched, whose changes no version made of it has, in order.
+
+    Without those for one run, archived ones and what was made of this search; none when all is as it was searched.
+    """
+    since = Recipe.objects.filter(
+        team_id=tuning.team_id, name=tuning.recipe.name, version__gt=tuning.recipe.version, one_off=False,
+        archived=False,
+    ).exclude(pk=tuning.smaller_recipe_id)  # fmt: skip
+    later = list(since.order_by("version"))
+    return later if later and later[-1].body != tuning.recipe.body else []
+
+
+def _named(versions: Sequence[Recipe]) -> str:
+    return str(versions[0]) if len(versions) == 1 else f"{versions[0]} to v{versions[-1].version}"
 
 
 def is_saved(tuning: Tuning) -> bool:

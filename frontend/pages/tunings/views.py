@@ -22,7 +22,7 @@ from experiments.asking.tunings.reading import (
     shown,
     trials_of,
 )
-from experiments.asking.tunings.recipes import is_saved, save_recipe
+from experiments.asking.tunings.recipes import is_saved, left_out, save_recipe
 from experiments.asking.tunings.trials import space_to_search
 from experiments.asking.tunings.wording import claim_beside, config_text, improvement_pct, smallest_evidence
 from experiments.asking.tunings.wording import shown as value_text
@@ -108,6 +108,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "answer": _answer_rows(found),
         "smallest_evidence": smallest_evidence(found),
         "is_saved": is_saved(found),
+        "left_out": left_out(found) if found.winner and found.state != Tuning.State.RUNNING else [],
         "has_limits": any(one.limited for one in rows),
         "reduction_runs": reduction_runs(found) if found.winner and not found.smallest else 0,
         "is_live": found.state == Tuning.State.RUNNING,
@@ -208,7 +209,8 @@ def tuning_region(request: TeamRequest, tuning_id: int) -> HttpResponse:
 def tuning_recipe(request: TeamRequest, tuning_id: int) -> HttpResponse:
     """The answer as a version of the recipe."""
     with RefusalSaid(request):
-        made = save_recipe(request.member, live.TUNINGS.find(request.team, tuning_id))
+        found, without = live.TUNINGS.find(request.team, tuning_id), id_in(request.POST.get("without_version", ""))
+        made = save_recipe(request.member, found, without_version=without)
         messages.success(request, f"Saved as {made}.")
         return redirect("recipe", request.team.slug, made.pk)
     return redirect("tuning", request.team.slug, tuning_id)

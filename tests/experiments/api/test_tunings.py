@@ -101,7 +101,9 @@ def test_equal_servers_and_the_place_and_time_of_the_confirmation_stand_in_the_b
     assert Tuning.objects.count() == 2
 
 
-def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(api: ApiClient, body: dict[str, Any]) -> None:
+def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(
+    api: ApiClient, admin: Member, body: dict[str, Any]
+) -> None:
     made = api.post("/tunings", body).json()
     default = made["default"]
     Tuning.objects.update(
@@ -112,7 +114,10 @@ def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(api: ApiClien
     answer = api.get(f"/tunings/{made['id']}/verdict").json()
     assert (answer["outcome"], answer["finished"], answer["ci95_low_pct"]) == ("better", True, 22.0)
     assert "| mode | plain | fast |" in answer["markdown"]
-    saved = api.post(f"/tunings/{made['id']}/recipe")
+    save_version(admin, Recipe, "limits", {**RECIPE, "steps": []})
+    refused = api.post(f"/tunings/{made['id']}/recipe")
+    assert (refused.status_code, "without_version=3" in refused.content.decode()) == (409, True)
+    saved = api.post(f"/tunings/{made['id']}/recipe?without_version=3")
     assert (saved.status_code, saved.json()["name"]) == (201, "limits")
     assert api.get(f"/tunings/{made['id']}").json()["smaller_recipe"] == saved.json()
 

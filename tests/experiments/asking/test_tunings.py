@@ -16,7 +16,7 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.live import TUNINGS, start_tuning, without_gain
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import limits_text, shown, trials_of
-from experiments.asking.tunings.recipes import save_recipe
+from experiments.asking.tunings.recipes import left_out, save_recipe
 from experiments.asking.tunings.steering import add_budget, find_smallest, leave_out, pause, resume
 from experiments.asking.tunings.trials import searched, settings_of, trials_over
 from experiments.keeping.retention.exemptions import in_use
@@ -130,6 +130,36 @@ def test_a_planted_gain_is_found_confirmed_and_reduced_to_the_parameter_that_bri
     assert made.version == choice.recipe.version + 1
     assert made.body["parameters"]["mode"]["default"] == "fast"
     assert save_recipe(admin, tuning) == made
+
+
+def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebody_knows(
+    admin: Member, choice: Choice
+) -> None:
+    def version(*steps: dict[str, Any]) -> Recipe:
+        return save_version(admin, Recipe, "limits", {**RECIPE, "steps": [*choice.recipe.body["steps"], *steps]})
+
+    tuning = start(admin, choice)
+    TUNINGS.cancel(admin, tuning)
+    winner = {**tuning.default, "mode": "fast"}
+    Tuning.objects.update(state="finished", outcome="better", winner=winner, gain_ratio=0.2, low_ratio=0.1,
+                          high_ratio=0.3)  # fmt: skip
+    tuning.refresh_from_db()
+    safer, safest = (version({"kind": "environment", "variables": {"SAFE": value}}) for value in ("1", "2"))
+    assert left_out(tuning) == [safer, safest]
+    for without in (None, safer.version, tuning.recipe.version):
+        with pytest.raises(Conflict, match=r"limits v3 to v4 came after limits v2.*without_version=4.*: mode=fast\."):
+            save_recipe(admin, tuning, without_version=without)
+    made = save_recipe(admin, tuning, without_version=safest.version)
+    assert made.note.startswith("Made of version 2, without what limits v3 to v4 changed. Tuning search")
+    version({"kind": "environment", "variables": {"SAFE": "3"}})
+    assert save_recipe(admin, tuning) == made  # it is there already
+    Tuning.objects.update(smallest={"config": {**winner, "nproc": 2048}, "dropped": [], "each": []})
+    tuning.refresh_from_db()
+    with pytest.raises(Conflict, match="limits v3 to v6"):
+        save_recipe(admin, tuning)
+    version()  # all is as it was searched again
+    assert left_out(tuning) == []
+    assert save_recipe(admin, tuning).note.startswith("Tuning search")
 
 
 def test_every_trial_is_a_function_of_those_before_it_and_is_launched_once(admin: Member, choice: Choice) -> None:

@@ -178,6 +178,15 @@ def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
     assert made.body["parameters"]["mode"]["default"] == "fast"
     assert made.note.startswith(f"Tuning search {tuning.pk}: mode=fast.")
     assert str(made) in flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    Tuning.objects.update(smaller_recipe=None)
+    later = save_version(admin, Recipe, "limits", {**RECIPE, "steps": []})
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    assert re.search(rf">{later}</a>\s*came after limits v2, which was searched", page)
+    said = browser.post(address("tuning_recipe", admin.team, tuning.pk), follow=True)
+    assert "what changed meanwhile is not in it" in flat(said.content.decode())
+    (shown,) = re.findall(r'name="without_version" value="(\d+)"', page)
+    browser.post(address("tuning_recipe", admin.team, tuning.pk), {"without_version": shown})
+    assert "Made of version 2, without what" in Recipe.objects.filter(name="limits").latest("version").note
 
 
 def test_the_gain_stays_on_the_page_while_the_smallest_recipe_is_looked_for_and_when_that_stops(
