@@ -157,7 +157,7 @@ class TuningOut(TuningRow):
     smallest: SmallestOut | None
     smaller_recipe: Named | None
     runs: int
-    left_runs: int = Field(description="At most")
+    left_runs: int = Field(description="At most, within the hours; those of the smallest recipe that is asked for, too")
     used_s: float
     left_s: float | None
     trials: list[TuningTrialOut]

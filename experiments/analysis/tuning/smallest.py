@@ -91,9 +91,10 @@ def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple
     return Smallest(config, tuple(gone), each, together)
 
 
-def runs_needed(settings: Settings, winner: Config) -> int:
-    """The number of runs that it takes at most, without repeated ones."""
-    return BLOCKS * (len(variants(settings, winner)) + 3)
+def runs_needed(settings: Settings, winner: Config | None) -> int:
+    """The number of runs that it takes at most, without repeated ones; of whatever will win while nobody knows."""
+    alone = settings.space.parameters if winner is None else variants(settings, winner)
+    return BLOCKS * (len(alone) + 3)
 
 
 def _missing(settings: Settings, configs: Sequence[Config], trials: Sequence[Trial], first: int) -> tuple[Planned, ...]:

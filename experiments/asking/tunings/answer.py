@@ -56,7 +56,8 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
     """The answer as it stands now."""
     if tuning.state == Tuning.State.RUNNING:
         cost = cost_of(tuning, trials_of(tuning))
-        said = f"{cost.runs} runs are over, at most {cost.left_runs} to go."
+        of_them = f", {cost.left_reduction_runs} of them for the smallest recipe" if cost.left_reduction_runs else ""
+        said = f"{cost.runs} runs are over, at most {cost.left_runs} to go{of_them}."
         return TuningAnswer("budget_too_small", False, (" ".join(filter(None, (said, pause_sentence(tuning)))),))
     reasons = [*filter(None, [claim_beside(tuning), tuning.sentence]), *smallest_reasons(tuning)]
     if tuning.winner is None or tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None:

@@ -12,6 +12,7 @@ from experiments.analysis.tuning.search import more_to_search
 from experiments.analysis.tuning.smallest import runs_needed
 from experiments.asking.tunings.trials import (
     Limited,
+    budget_runs,
     limited_of,
     searched,
     settings_of,
@@ -49,11 +50,13 @@ class Shown:
 
 @dataclass(frozen=True)
 class Cost:
-    """What was used and what is left at most. `left` is None before anybody knows how long a run takes."""
+    """What was used and what is left at most, invalid runs that are made again beside. `left` is None before anybody
+    knows how long a run takes. `left_reduction_runs` of `left_runs` are those of the smallest recipe."""
 
     runs: int
     used: timedelta
     left_runs: int
+    left_reduction_runs: int
     left: timedelta | None
     crashed: int
     refused: int
@@ -91,20 +94,25 @@ def cost_of(tuning: Tuning, trials: list[TuningTrial]) -> Cost:
     counted = [one for one in over if one.purpose != TuningTrial.Purpose.REVERT]
     used = used_s(over)
     is_live = tuning.state == Tuning.State.RUNNING
-    left_runs = max(tuning.budget_runs - len(counted), 0) if is_live and not tuning.outcome else 0
-    if is_live and tuning.outcome == Tuning.Outcome.BETTER and tuning.winner is not None:
-        left_runs = max(reduction_runs(tuning) - (len(over) - len(counted)), 0)
+    left_search = max(budget_runs(tuning, over) - len(counted), 0) if is_live and not tuning.outcome else 0
+    left_reduction = 0
+    if is_live and (tuning.outcome == Tuning.Outcome.BETTER or (tuning.reduces and not tuning.outcome)):
+        left_reduction = max(reduction_runs(tuning) - (len(over) - len(counted)), 0)
     if over:
         run_s: float = median(one.duration_s for one in over)
     else:
         run_s = estimates_for({tuning.workload_id}, {tuning.sut_id}).takes_s(tuning.workload_id, tuning.sut_id)
+    left_runs = left_search + left_reduction
     left_s = left_runs * run_s
     if tuning.budget_hours is not None:
-        left_s = min(left_s, max(tuning.budget_hours * 3600 - used, 0.0))
+        of_hours_s = max(tuning.budget_hours * 3600 - used, 0.0)
+        left_runs = min(left_runs, math.ceil(of_hours_s / run_s)) if run_s else left_runs * (of_hours_s > 0)
+        left_s = min(left_s, of_hours_s)
     return Cost(
         runs=len(over),
         used=timedelta(seconds=used),
         left_runs=left_runs,
+        left_reduction_runs=max(left_runs - left_search, 0),
         left=timedelta(seconds=left_s) if run_s else None,
         crashed=sum(one.result == TuningTrial.Result.CRASHED for one in over),
         refused=sum(one.result == TuningTrial.Result.REFUSED for one in over),
@@ -113,8 +121,8 @@ def cost_of(tuning: Tuning, trials: list[TuningTrial]) -> Cost:
 
 
 def reduction_runs(tuning: Tuning) -> int:
-    """The runs that the smallest recipe takes at most."""
-    return runs_needed(settings_of(tuning, ()), tuning.winner or {}) if tuning.winner is not None else 0
+    """The runs that the smallest recipe takes at most: of the winner, or of whatever wins."""
+    return runs_needed(settings_of(tuning, ()), tuning.winner)
 
 
 def hours_with_reduction(tuning: Tuning) -> float | None:

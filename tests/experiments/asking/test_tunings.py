@@ -13,9 +13,10 @@ from agents.events import AnyEvent
 from experiments.analysis.tuning.search import BudgetTooSmall, Round, decide
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
+from experiments.asking.tunings.answer import answer_of
 from experiments.asking.tunings.live import TUNINGS, start_tuning, without_gain
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
-from experiments.asking.tunings.reading import limits_text, shown, trials_of
+from experiments.asking.tunings.reading import cost_of, limits_text, shown, trials_of
 from experiments.asking.tunings.recipes import left_out, save_recipe
 from experiments.asking.tunings.steering import add_budget, find_smallest, leave_out, pause, resume
 from experiments.asking.tunings.trials import searched, settings_of, trials_over
@@ -491,6 +492,44 @@ def test_the_hours_end_a_search_like_its_runs_do(admin: Member, choice: Choice) 
     assert tuning.state == "finished"
     assert tuning.winner is None
     assert 15 <= tuning.trials.exclude(run=None).count() <= 31
+
+
+@pytest.mark.parametrize(
+    ("hours", "reduces", "outcome", "winner", "searched", "reverted", "left_runs", "of_them", "left_s"),
+    [
+        (None, False, "", None, 10, 0, 10, 0, 1000),
+        (None, True, "", None, 10, 0, 58, 48, 5800),  # all three parameters back alone, then together, in 8 blocks
+        (None, True, "nothing_better", None, 20, 0, 0, 0, 0),
+        (None, True, "better", {"mode": "fast"}, 20, 5, 27, 27, 2700),  # one differs
+        (None, False, "better", {"mode": "fast", "nproc": 5000}, 20, 0, 40, 40, 4000),  # by the button
+        (0.5, False, "", None, 10, 0, 8, 0, 800),
+        (0.5, True, "", None, 10, 0, 8, 0, 800),
+        (0.5, True, "better", {"mode": "fast"}, 12, 2, 4, 4, 400),
+        (0.25, True, "", None, 10, 0, 0, 0, 0),
+        (1.0, True, "", None, 0, 0, 68, 48, 1360),  # as long as the workload says
+    ],
+)
+def test_at_most_so_many_runs_are_left_with_the_smallest_recipe_and_within_the_hours(
+    admin: Member, choice: Choice, hours: float | None, reduces: bool, outcome: str, winner: dict[str, Any] | None,
+    searched: int, reverted: int, left_runs: int, of_them: int, left_s: float,
+) -> None:  # fmt: skip
+    tuning = start(admin, choice, budget_runs=20, budget_hours=2.0, reduces=reduces)
+    tuning.budget_hours, tuning.outcome = hours, outcome
+    tuning.winner = {**tuning.default, **winner} if winner else None
+    purposes = ["explore"] * searched + ["revert"] * reverted
+    over = [TuningTrial(position=n, purpose=one, result="ok", duration_s=100.0) for n, one in enumerate(purposes)]
+    cost = cost_of(tuning, over)
+    assert (cost.left_runs, cost.left_reduction_runs) == (left_runs, of_them)
+    assert cost.left is not None
+    assert cost.left.total_seconds() == left_s
+
+
+def test_what_is_left_at_first_is_enough_for_all_that_follows(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice, space={"parameters": SPACE["parameters"][1:]}, budget_runs=20, reduces=True)
+    first = cost_of(tuning, trials_of(tuning))
+    assert answer_of(tuning).reasons == ("0 runs are over, at most 60 to go, 40 of them for the smallest recipe.",)
+    assert play(tuning).smallest is not None
+    assert 20 < tuning.trials.count() <= first.left_runs
 
 
 def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choice) -> None:
