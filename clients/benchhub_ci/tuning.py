@@ -19,9 +19,9 @@ def tuning_wanted(options: argparse.Namespace) -> dict[str, Any]:
     body = {**labelled(options), **set_up(options)}
     body["name"] = options.name or f"{options.recipe}: the best configuration"
     body["space"] = text_of(options.space)
-    body["limits"] = [limit(text) for text in options.limit or ()]
-    body["reduces"], body["warm"] = options.smallest, not options.cold
     given = {"metric": options.metric, "budget_runs": options.runs, "budget_hours": options.hours}
+    given["limits"] = [limit(text) for text in options.limit] if options.limit else None
+    given |= {"reduces": options.smallest or None, "warm": False if options.cold else None}  # else as the file says
     given |= {"further_suts": options.further_sut, "confirm_sut": options.confirm_sut}
     given["confirm_after_hours"] = options.confirm_after
     body |= {name: value for name, value in given.items() if value is not None}

@@ -17,8 +17,8 @@ from experiments.asking.tunings.suts import MOST_FURTHER
 from experiments.models import Tuning
 
 SPACE_SAID = (
-    "Parameters with their bounds; or the same as YAML text, which may have `further_suts`, `confirm_sut` and "
-    "`confirm_after_hours` as well"
+    "Parameters with their bounds; or the same as YAML text, which may have the fields of the search as well: "
+    "`metric`, `limits`, `budget_runs` and all others but its name, labels and priority, and what it runs where"
 )
 
 

@@ -16,6 +16,7 @@ from experiments.analysis.tuning.effects import FEWEST_MEASURED
 from experiments.api.finding import named_host, named_hosts
 from experiments.api.plumbing.auth import LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.idempotency import idempotent
+from experiments.api.setups import SetupIn
 from experiments.api.shapes import MAX_ID, Named, run_url, tuning_url
 from experiments.api.tuning_shapes import (
     BestOut,
@@ -49,8 +50,8 @@ from experiments.running.queue.priorities import PRIORITIES
 
 router = Router(auth=READ, tags=["tunings"])
 
-OF_SERVERS = ("further_suts", "confirm_sut", "confirm_after_hours")
-"""Fields that may stand in the YAML of the space as well."""
+IN_YAML = TuningIn.model_fields.keys() - SetupIn.model_fields.keys() - {"name", "space"}
+"""Fields that may stand in the YAML of the space as well: whatever is no name, document, host or parameter."""
 WITHOUT_SAID = (
     "The newest version of the recipe, where it is later than the one that was searched: the version that is made is "
     "without what changed meanwhile, which is a 409 until somebody says so"
@@ -209,11 +210,11 @@ def cancel_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 
 
 def _with_file(payload: TuningIn) -> tuple[TuningIn, dict[str, Any]]:
-    """The payload and its space. YAML text may name the servers beside it; RequestError when both do."""
+    """The payload and its space. YAML text may have fields of the payload in it; RequestError when both have one."""
     if not isinstance(payload.space, str):
         return payload, payload.space.model_dump(mode="json")
     space: dict[str, Any] = parse_yaml(payload.space)
-    if not (given := {name: space.pop(name) for name in OF_SERVERS if name in space}):
+    if not (given := {name: space.pop(name) for name in sorted(IN_YAML & space.keys())}):
         return payload, space
     if twice := sorted(given.keys() & payload.model_fields_set):
         raise RequestError("Give this in the YAML or beside it, not in both.", field=twice[0])

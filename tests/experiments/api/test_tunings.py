@@ -101,6 +101,41 @@ def test_equal_servers_and_the_place_and_time_of_the_confirmation_stand_in_the_b
     assert Tuning.objects.count() == 2
 
 
+OF_THE_SEARCH = """
+metric: latency_p99_ms
+limits:
+  - {metric: throughput_rps, at_least: 900}
+  - {metric: errors_total, at_most: 0}
+margin_ratio: 0.05
+budget_runs: 40
+budget_hours: 3
+reduces: true
+warm: false
+"""
+
+
+def test_all_fields_of_a_search_stand_in_the_body_or_in_the_yaml(api: ApiClient, body: dict[str, Any]) -> None:
+    bare = {name: body[name] for name in ("name", "application", "recipe", "workload", "sut", "drivers")}
+    made = api.post("/tunings", bare | {"space": YAML + OF_THE_SEARCH})
+    assert made.status_code == 202, made.content
+    tuning = Tuning.objects.get()
+    assert (tuning.metric, tuning.margin_ratio, tuning.reduces) == ("latency_p99_ms", 0.05, True)
+    assert (tuning.budget_runs, tuning.budget_hours) == (40, 3.0)
+    assert [(one["metric"], one["at_most"], one["at_least"]) for one in tuning.limits] == [
+        ("throughput_rps", None, 900.0), ("errors_total", 0.0, None),
+    ]  # fmt: skip
+    for more, beside, field in (
+        ("limits: [{metric: errors_total}]", {}, "limits"),
+        ("limits: {errors_total: 0}", {}, "limits"),
+        ("budget_runs: many", {}, "budget_runs"),
+        ("reduces: true", {"reduces": False}, "reduces"),
+        ("sut: sut-2", {}, "space.sut"),
+        ("name: Faster?", {}, "space.name"),
+    ):
+        answer = api.post("/tunings", bare | beside | {"space": f"{YAML}{more}\n"})
+        assert (answer.status_code, answer.json()["field"]) == (422, field), answer.content
+
+
 def test_an_answer_is_told_with_its_interval_and_saved_as_a_recipe(
     api: ApiClient, admin: Member, body: dict[str, Any]
 ) -> None:
@@ -170,6 +205,12 @@ def test_benchhub_ci_starts_a_search_once_waits_and_tells_the_answer(
     assert (tuning.reduces, tuning.budget_runs, tuning.name) == (True, 30, "limits: the best configuration")
     Tuning.objects.update(state="finished", outcome="nothing_better", sentence="No setting is likely to beat it.")
     ended = ci(*wanted, f"--json={said}")
+    space.write_text(YAML + OF_THE_SEARCH)
+    whole = ("tune", *NAMES, f"--space={space}", "--no-wait")
+    assert ci(*whole).returncode == 0
+    by_file = Tuning.objects.latest("pk")
+    assert (by_file.budget_runs, by_file.reduces, len(by_file.limits)) == (40, True, 2)
+    assert "in the YAML or beside it" in ci(*whole, "--runs=30").stderr
     assert ended.returncode == 1, ended.stderr
     assert "nothing better" in ended.stdout
     assert json.loads(said.read_text())["finished"] is True
