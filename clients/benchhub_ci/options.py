@@ -117,6 +117,7 @@ def set_up() -> argparse.ArgumentParser:
     for name, text in (("application", saved), ("recipe", saved), ("workload", saved), ("sut", "the server's host")):
         made.add_argument("--" + name, metavar="NAME", help=text)
     made.add_argument("--driver", action="append", metavar="NAME", help="a driver host; may be repeated")
+    made.add_argument("--member", action="append", metavar="ROLE=HOST", help="of a system; may be repeated")
     made.add_argument("--param", action="append", metavar="K=V", help="a parameter of the recipe; may be repeated")
     return made
 

@@ -56,7 +56,7 @@ def more_about(kind: str, body: dict[str, Any], answer: dict[str, Any]) -> str:
 
 def copy_wanted(options: argparse.Namespace) -> dict[str, Any]:
     wanted = options.experiment
-    given = ", ".join(f"--{name}" for name in (*SETUP, "param") if getattr(options, name))
+    given = ", ".join(f"--{name}" for name in (*SETUP, "member", "param") if getattr(options, name))
     if given:
         raise Trouble(f"--experiment runs a copy of that experiment, as it is saved; leave out {given}.")
     body = {**labelled(options), "experiment": int(wanted) if wanted.isdigit() else wanted}
@@ -85,7 +85,9 @@ def labelled(options: argparse.Namespace) -> dict[str, Any]:
 
 def set_up(options: argparse.Namespace) -> dict[str, Any]:
     """Documents, hosts and parameters of a request."""
-    body = {name: getattr(options, name) for name in SETUP[:-1]}
+    body: dict[str, Any] = {name: getattr(options, name) for name in SETUP[:-1]}
+    if options.member:
+        body["members"] = pairs(options.member, "--member")
     given = {name: typed(value) for name, value in pairs(options.param, "--param").items()}
     return {**body, "drivers": options.driver, "parameters": given}
 

@@ -16,6 +16,7 @@ from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
 from tests.experiments.conftest import ready_host
 from tests.experiments.finished import finish_next, report, whole_run
+from tests.experiments.systems import system_of
 from tests.frontend.tuned import tuned
 
 YAML = """
@@ -217,3 +218,24 @@ def test_benchhub_ci_starts_a_search_once_waits_and_tells_the_answer(
     assert ci("gate", f"tuning:{tuning.pk}", "--margin=4").returncode == 3
     refused = ci("tune", *NAMES, f"--space={space}", "--limit=p99<50")
     assert (refused.returncode, "METRIC<=VALUE" in refused.stderr) == (3, True)
+
+
+def test_benchhub_ci_searches_and_runs_systems_of_several_hosts(
+    ci: Ci, admin: Member, stock: dict[str, Any], tmp_path: Path
+) -> None:
+    system_of(admin, stock)
+    (space := tmp_path / "space.yaml").write_text("parameters: [{name: swappiness, low: 0, high: 100}]")
+    named = ("--application=shop", "--recipe=calm", *NAMES[2:])
+    hosts = ("--member=database=db", "--member=app=app")
+    for command in (("tune", f"--space={space}", "--no-wait"), ("trigger",)):
+        made = ci(*command, *named, *hosts)
+        assert made.returncode == 0, made.stderr
+        drivers = Run.objects.latest("pk").drivers
+        assert drivers is not None
+        assert {role: host.name for role, host in drivers.members.items()} == {"database": "db", "app": "app"}
+        lacking = ci(*command, *named, hosts[0])
+        assert (lacking.returncode, "app" in lacking.stderr) == (3, True)
+    wrong = ci("trigger", *named, "--member=db")
+    assert (wrong.returncode, "--member reads key=value, not 'db'" in wrong.stderr) == (3, True)
+    copied = ci("trigger", "--experiment=shop", *hosts)
+    assert (copied.returncode, "leave out --member" in copied.stderr) == (3, True)
