@@ -17,7 +17,8 @@ class Tuning(Inquiry):
     `space` is what may be tried (`experiments.asking.tunings.space`), `default` the configuration to compare with,
     `limits` metrics with the values that they must keep. `best` is what looks best so far: selected, so optimistic.
     `winner` and the gain with its interval are the confirmed answer, as ratios; None without one. `smallest` is the
-    winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it.
+    winner without what may go (docs/tuning.md), `smaller_recipe` the version that was made of it. `warm`: it began with
+    what was better before, which `space` has among its starts.
     `confirm_after_hours`: so long it pauses before its confirmation, None = not; `confirms_at` is when that pause ends,
     set once it has begun. `taken_up_at`: so many of its trials were over when a person last took it up again after its
     end, `looks`: as often were the pairs of its finalists looked at, more than once after more budget, `looked_at`: so
@@ -41,6 +42,7 @@ class Tuning(Inquiry):
     budget_hours = models.FloatField(null=True)
     seed = models.PositiveIntegerField()
     paused = models.BooleanField(default=False)
+    warm = models.BooleanField(default=True, db_default=True)
     confirm_after_hours = models.FloatField(null=True)
     confirms_at = models.DateTimeField(null=True)
     reduces = models.BooleanField(default=False)

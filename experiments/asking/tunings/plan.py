@@ -116,6 +116,7 @@ class TuningPlan:
             budget_runs=self.budget_runs,
             budget_hours=self.budget_hours,
             reduces=self.reduces,
+            warm=self.warm,
             confirm_after_hours=self.confirm_after_hours,
             seed=secrets.randbelow(2**31) if self.seed is None else self.seed,
             labels=check_labels(self.labels),

@@ -53,10 +53,14 @@ class Range(Frozen):
 
 
 class Start(Frozen):
-    """A configuration that is tried first; what it leaves out is as in the default. `why` says where it is from."""
+    """A configuration that is tried first; what it leaves out is as in the default. `why` says where it is from.
+
+    `known`: no person gave it, a warm start found it.
+    """
 
     config: dict[ParameterName, Value] = Field(min_length=1, max_length=200)
     why: str = Field("", max_length=200)
+    known: bool = Field(False, exclude_if=lambda known: not known, description="Found among what was better before")
 
 
 class SpaceDocument(Frozen):

@@ -41,7 +41,7 @@ def with_known_starts(
     """
     found = [*_of_searches(team, choice, metric), *_of_experiments(team, choice, metric)]
     known = [
-        Start(config=shared, why=one.why)
+        Start(config=shared, why=one.why, known=True)
         for one in sorted(found, key=lambda one: not one.is_here)
         if (shared := {name: value for name, value in one.config.items() if name in default})
     ]
@@ -50,7 +50,7 @@ def with_known_starts(
 
 
 def fitting(starts: Iterable[Start], recipe: RecipeDocument, space: Space, default: Mapping[str, Value]) -> list[Start]:
-    """Those that may be tried, each once and whole: what a start does not name is as in the default."""
+    """Those that may be tried, each once: what a start does not name is as in the default."""
     keys, made = {space.key(default)}, []
     for start in starts:
         config = {name: start.config.get(name, default[name]) for name in default}
@@ -60,7 +60,7 @@ def fitting(starts: Iterable[Start], recipe: RecipeDocument, space: Space, defau
             continue
         if space.key(config) not in keys:
             keys.add(space.key(config))
-            made.append(Start(config=space.settled(config, default), why=start.why))
+            made.append(start)
     return made[:MOST_STARTS]
 
 

@@ -16,11 +16,23 @@ from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField
-from frontend.shared.forms.parameters import typed
+from frontend.shared.forms.parameters import EMPTY_TEXT, parameter_text, typed
 from frontend.shared.forms.parts import CHOICE_FIELDS, PartsForm
 
 LIMIT_ROWS = 3
 """Rows for limits in an empty form; a search that is copied may have more."""
+SAME = (
+    "name",
+    "metric",
+    "budget_runs",
+    "budget_hours",
+    "reduces",
+    "warm",
+    "confirm_after_hours",
+    "labels",
+    "priority",
+)
+"""What form, plan and stored search call alike."""
 SIDES = [("at_most", "at most"), ("at_least", "at least")]
 
 
@@ -55,6 +67,19 @@ class TuningForm(PartsForm):
         help_text="One mixture a line: PARAMETER = VALUE, PARAMETER < VALUE, PARAMETER > OTHER, joined by and.",
         widget=forms.Textarea(
             attrs={"rows": 3, "spellcheck": "false", "placeholder": "workers > 4 and sendfile = off"}
+        ),
+    )
+    starts = forms.CharField(
+        required=False,
+        max_length=20_000,
+        label="Try first",
+        help_text="One configuration a line: PARAMETER = VALUE, joined by commas, then # and where it is from.",
+        widget=forms.Textarea(
+            attrs={
+                "rows": 2,
+                "spellcheck": "false",
+                "placeholder": "workers = 4, sendfile = on # what we ran last year",
+            }
         ),
     )
     reduces = forms.BooleanField(
@@ -140,23 +165,15 @@ class TuningForm(PartsForm):
         """What the valid form says. RequestError when a value is not of its parameter's type."""
         cleaned = self.cleaned_data
         parts = {name: cleaned[name] for name in CHOICE_FIELDS}
-        same = (
-            "name",
-            "metric",
-            "budget_runs",
-            "budget_hours",
-            "reduces",
-            "warm",
-            "further_suts",
-            "confirm_sut",
-            "confirm_after_hours",
-            "labels",
-            "priority",
-        )
+        space: dict[str, Any] = {"parameters": [self._range(name) for name in self._in_order()]}
+        space |= {
+            "forbidden": self._lines("forbidden"),
+            "starts": [self._start(line) for line in self._lines("starts")],
+        }
         return TuningPlan(
-            **{name: cleaned[name] for name in same},
+            **{name: cleaned[name] for name in (*SAME, "further_suts", "confirm_sut")},
             choice=Choice(parameters=self.given(), members=self.members(), **parts),
-            space={"parameters": [self._range(name) for name in self._in_order()], "forbidden": self._forbidden()},
+            space=space,
             limits=[self._limit(number) for number in self.limits if cleaned[f"limit{number}_metric"]],
             margin_ratio=cleaned["margin_pct"] / 100,
         )
@@ -211,8 +228,22 @@ class TuningForm(PartsForm):
                 found[end] = cleaned[f"{letter}_{name}"]
         return found
 
-    def _forbidden(self) -> list[str]:
-        return [line.strip() for line in self.cleaned_data["forbidden"].splitlines() if line.strip()]
+    def _lines(self, name: str) -> list[str]:
+        return [line.strip() for line in self.cleaned_data[name].splitlines() if line.strip()]
+
+    def _start(self, line: str) -> dict[str, Any]:
+        text, _, why = line.partition("#")
+        config = {}
+        for part in filter(str.strip, text.split(",")):
+            name, equals, value = (one.strip() for one in part.partition("="))
+            if not equals or name not in self.parameters:
+                said = f"{part.strip()[:60]!r} is not PARAMETER = VALUE of a parameter of the recipe."
+                raise RequestError(said, field="space.starts")
+            try:
+                config[name] = typed(self.parameters[name], "" if value == EMPTY_TEXT else value)
+            except RequestError as error:
+                raise RequestError(f"{name}: {error.message}", field="space.starts") from error
+        return {"config": config, "why": why.strip()}
 
     def _limit(self, number: int) -> LimitWanted:
         metric, side, value = (self.cleaned_data[f"limit{number}_{part}"] for part in ("metric", "side", "value"))
@@ -231,13 +262,20 @@ def _metrics(choices: TeamChoices, chosen: list[str]) -> list[Any]:
 
 def initial_of(space: dict[str, Any]) -> dict[str, Any]:
     """What the form shows of a stored space."""
-    found: dict[str, Any] = {"forbidden": "\n".join(space.get("forbidden", ()))}
+    own = [one for one in space.get("starts", ()) if not one.get("known")]
+    found: dict[str, Any] = {"forbidden": "\n".join(space.get("forbidden", ())), "starts": "\n".join(map(_line, own))}
     for one in space["parameters"]:
         name = one["name"]
         found |= {f"s_{name}": True, f"g_{name}": one.get("log"), f"w_{name}": one.get("only_when", "")}
         found |= {f"l_{name}": _end(one.get("low")), f"h_{name}": _end(one.get("high"))}
         found[f"c_{name}"] = ", ".join(map(str, one.get("choices", ())))
     return found
+
+
+def _line(start: dict[str, Any]) -> str:
+    """A start as a person writes it."""
+    config = ", ".join(f"{name} = {parameter_text(value)}" for name, value in start["config"].items())
+    return f"{config} # {' '.join(start['why'].split())}" if start.get("why") else config
 
 
 def _end(value: float | None) -> float | int | None:

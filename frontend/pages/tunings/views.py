@@ -31,7 +31,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.charts.coordinates import coordinates_json
 from frontend.charts.effects import pictures, scale_text
-from frontend.pages.tunings.forms import TuningForm, initial_of
+from frontend.pages.tunings.forms import SAME, TuningForm, initial_of
 from frontend.pages.tunings.from_library import library_initial
 from frontend.shared.access import TeamRequest, team_view
 from frontend.shared.forms.choices import TeamChoices
@@ -234,8 +234,8 @@ def _form(request: TeamRequest, choices: TeamChoices, form: TuningForm, status: 
 
 def _refuse(form: TuningForm, error: RequestError) -> None:
     """At the parameter that it is about, when it is about one."""
-    name = (error.field or "").removeprefix("space.")
-    field = f"s_{name}" if f"s_{name}" in form.fields else "forbidden" if name == "forbidden" else error.field
+    name = (error.field or "").removeprefix("space.").partition(".")[0]
+    field = f"s_{name}" if f"s_{name}" in form.fields else name if name in ("forbidden", "starts") else error.field
     refuse(form, RequestError(error.message, field=field))
 
 
@@ -300,10 +300,10 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
     if source is None:
         return last_parts(request)
     found = live.TUNINGS.find(request.team, source)
-    same = ("name", "metric", "budget_runs", "budget_hours", "reduces", "confirm_after_hours", "labels", "priority")
-    initial: dict[str, Any] = {name: getattr(found, name) for name in same}
+    initial: dict[str, Any] = {name: getattr(found, name) for name in SAME}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}
     initial["drivers"] = [host.pk for host in found.drivers.in_order]
+    initial |= {f"m_{role}": pk for role, pk in found.drivers.member_ids.items()}
     others = list(found.further_suts.all())
     initial["further_suts"] = [row.host_id for row in others if not row.confirms]
     initial["confirm_sut"] = next((row.host_id for row in others if row.confirms), None)

@@ -795,7 +795,7 @@ def test_what_another_version_of_the_recipe_found_is_a_start_only_by_the_paramet
         sentence="", numbers={},
     )  # fmt: skip
     tuning = start(admin, choice)
-    assert [one["config"] for one in tuning.space["starts"]] == [{**tuning.default, **one} for one in starts]
+    assert [(one["config"], one["known"]) for one in tuning.space["starts"]] == [(one, True) for one in starts]
 
 
 def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:

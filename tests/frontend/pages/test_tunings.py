@@ -259,6 +259,40 @@ def test_a_search_that_is_copied_keeps_every_limit_and_the_order_of_conditions(
     assert [one["metric"] for one in made.limits] == ["latency_p99_ms", *metrics[3:]]
 
 
+def test_configurations_to_try_first_and_a_cold_start_are_chosen_in_the_form_and_stay_in_a_copy(
+    browser: Client, admin: Member, choice: Choice
+) -> None:
+    known = start_tuning(admin, TuningPlan("Known", choice, SPACE, budget_runs=30))
+    winner = {**known.default, "mode": "fast", "nofile": 9000}
+    Tuning.objects.update(state="finished", outcome="better", winner=winner)
+    sent = typed(choice) | {"starts": "nofile = 2048, mode = fast # last year\n\nnofile = 8192\n", "forbidden": ""}
+    own = [
+        {"config": {"nofile": 2048, "mode": "fast"}, "why": "last year"},
+        {"config": {"nofile": 8192}, "why": ""},
+    ]
+    shown = "mode = fast, nofile = 2048 # last year\nnofile = 8192</textarea>"
+    for is_warm in (True, False):
+        answer = browser.post(address("new_tuning", admin.team), sent if is_warm else sent | {"warm": ""})
+        assert answer.status_code == 302
+        made = Tuning.objects.latest("pk")
+        starts = made.space["starts"]
+        assert (made.warm, starts[:2]) == (is_warm, own)
+        assert [one["known"] for one in starts[2:]] == [True] * is_warm
+        again = browser.get(address("new_tuning", admin.team), {"from": made.pk}).content.decode()
+        assert shown in again
+        assert bool(re.search(r'name="warm"[^>]*checked', again)) == is_warm
+    for line, said in (
+        ("nofile", "is not PARAMETER = VALUE"),
+        ("nofile = x", "nofile: &#x27;x&#x27; is not of type int"),
+        ("nofile = 9", "outside of what may be tried"),
+        ("nproc = 9", "it is not searched"),
+        ("# none", "at least 1 item"),
+    ):
+        refused = browser.post(address("new_tuning", admin.team), sent | {"starts": line})
+        assert refused.status_code == 422
+        assert re.search(rf'id_starts_error">\s*<li>[^<]*{re.escape(said)}', refused.content.decode()), line
+
+
 def test_limits_on_figures_of_members_are_chosen_in_the_form_and_stay_in_a_copy(
     browser: Client, admin: Member, stock: dict[str, Any]
 ) -> None:
@@ -275,6 +309,8 @@ def test_limits_on_figures_of_members_are_chosen_in_the_form_and_stay_in_a_copy(
     Application.objects.filter(pk=tuning.application_id).update(archived=True)
     again = browser.get(address("new_tuning", admin.team), {"from": tuning.pk}).content.decode()
     assert re.search(r'<option value="database.memory_used_bytes" selected>', again)
+    for host in tuning.drivers.members.values():
+        assert f'<option value="{host.pk}" selected>{host.name}' in again
     other = browser.post(address("new_tuning", admin.team), sent | {"limit1_metric": "cache.cpu_ratio"})
     assert (other.status_code, "no metric &#x27;cache.cpu_ratio&#x27;" in other.content.decode()) == (422, True)
 
