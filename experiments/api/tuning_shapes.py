@@ -69,7 +69,7 @@ class RegionIn(Body):
 
 class LimitedOut(BaseModel):
     metric: str
-    value: float
+    value: float = Field(description="Of one run; of a selected configuration it is optimistic, as its figure is")
     held: bool
 
 

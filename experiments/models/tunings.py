@@ -106,6 +106,9 @@ class TuningTrial(models.Model):
         CONFIRM = "confirm"
         REVERT = "revert", "reduce"
 
+    SELECTED = (Purpose.EXPLORE, Purpose.REPEAT)
+    """Whose figures are those of the luckiest among many, and so optimistic."""
+
     class Result(models.TextChoices):
         NONE = "", "not over"
         OK = "ok", "measured"

@@ -10,7 +10,7 @@ from agents.running.explained_differences import explained_by
 from agents.running.system import MEMBERS
 from agents.spec import RunSpec
 from experiments.judging.evidence.roles import member_facts
-from experiments.models import Run, Team
+from experiments.models import Run, Team, TuningTrial
 from experiments.registry.documents.configuration import PARAMETERS, ConfigurationDiff, diff
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import metrics_of
@@ -123,6 +123,8 @@ def _hardware_of_members(runs: Sequence[Run]) -> dict[int, dict[str, str]]:
 
 
 def _confounders(runs: Sequence[Run], of_members: Mapping[int, Mapping[str, str]]) -> tuple[Confounder, ...]:
+    trials = TuningTrial.objects.filter(run__in=[run.pk for run in runs], purpose__in=TuningTrial.SELECTED)
+    selected = set(trials.values_list("run", flat=True))
     checks: dict[str, Callable[[Run], str]] = {
         "workload": lambda run: str(run.workload or "imported"),
         "load tool": lambda run: str(run.spec["workload"]["driver"]["kind"]) if run.spec else "imported",
@@ -132,6 +134,7 @@ def _confounders(runs: Sequence[Run], of_members: Mapping[int, Mapping[str, str]
         "driver hosts": lambda run: str(run.drivers or "unknown"),
         "validity": lambda run: str(run.validity or "not judged"),
         "profiling": lambda run: "profiled" if run.profiled else "not profiled",
+        "selection": lambda run: "of a tuning search: selected, optimistic" if run.pk in selected else "none",
     }
     for role in sorted({role for run in runs for role in (run.drivers.member_ids if run.drivers else ())}):
         checks[f"host of {role}"] = partial(_host_of, role)

@@ -20,6 +20,7 @@ from experiments.asking.tunings.reading import cost_of, limits_text, shown, tria
 from experiments.asking.tunings.recipes import left_out, save_recipe
 from experiments.asking.tunings.steering import add_budget, find_smallest, leave_out, pause, resume
 from experiments.asking.tunings.trials import searched, settings_of, trials_over
+from experiments.judging.comparing.comparison import Confounder, comparable_runs, compare
 from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
 from experiments.registry.documents.versions import save_version
@@ -796,6 +797,20 @@ def test_what_another_version_of_the_recipe_found_is_a_start_only_by_the_paramet
     )  # fmt: skip
     tuning = start(admin, choice)
     assert [(one["config"], one["known"]) for one in tuning.space["starts"]] == [(one, True) for one in starts]
+
+
+def test_figures_of_trials_that_were_selected_are_marked_where_their_runs_are_compared(
+    admin: Member, choice: Choice
+) -> None:
+    tuning = play(start(admin, choice, budget_runs=20), most=10)
+    runs = {
+        purpose: list(tuning.trials.filter(purpose=purpose, result="ok").values_list("run__number", flat=True))
+        for purpose in ("control", "explore")
+    }
+    marked = Confounder("selection", ("none", "of a tuning search: selected, optimistic"))
+    found = compare(comparable_runs(admin.team, [runs["control"][0], runs["explore"][0]]))
+    assert (found.confounders, found.comparable) == ((marked,), False)
+    assert compare(comparable_runs(admin.team, runs["control"][:2])).comparable
 
 
 def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:

@@ -74,6 +74,7 @@ def test_a_search_is_started_by_the_form_and_followed_on_its_page(
     page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
     for said in ("1 crashed, 0 refused", "the default, to compare with", "28 runs to go", "spread over the space"):
         assert said in page
+    assert re.search(r"<h2>Trials</h2>.{,150}<strong>selected, optimistic</strong>: no row is a claim", page)
     part = browser.get(address("tuning", admin.team, tuning.pk), {"part": "answer"})
     assert part.headers["HX-Trigger"] == "charts-changed"
     trials = browser.get(address("tuning_chart", admin.team, tuning.pk)).json()["trials"]
