@@ -23,6 +23,7 @@ _ROLE = re.compile(r"(?:[a-z][a-z0-9_]{0,11})?")
 
 _REFERENCE = re.compile(r"\$\{\s*([a-z][a-z0-9_]*(?:\.(?:address|port))?)\s*(?:([-+*])\s*(\d{1,9})\s*)?\}")
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+_TRUTHS = {"true": True, "false": False}
 _STEPS: TypeAdapter[tuple[AnyStep, ...]] = TypeAdapter(tuple[AnyStep, ...])
 
 
@@ -46,13 +47,27 @@ class Parameter(Frozen):
             raise ValueError(f"memory: a {self.type} is no number of {self.memory}")
         return self
 
+    def read(self, name: str, value: Value) -> Value:
+        """A text as this type writes it (8, 0.5, true), anything else as it is. PlanError when it is no such value.
+
+        A command line has texts only: none that looks like a number is one before the recipe says so.
+        """
+        if self.type == "str" or not isinstance(value, str):
+            return value
+        try:
+            if self.type == "bool":
+                return _TRUTHS[value.strip().lower()]
+            return int(value) if self.type == "int" else _number(value)
+        except (KeyError, ValueError):
+            raise self._of_another_type(name, value) from None
+
     def check(self, name: str, value: object) -> Value:
         """`value` when it fits, else PlanError naming the parameter."""
         allowed = _TYPES[self.type]
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-            raise PlanError(f"Parameter {name}: {value!r} is not of type {self.type}.")
+            raise self._of_another_type(name, value)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            if not math.isfinite(value):
+            if not _is_finite(value):
                 raise PlanError(f"Parameter {name}: {value} is not a number that can be set.")
             if self.minimum is not None and value < self.minimum:
                 raise PlanError(f"Parameter {name}: {value} is below the minimum {self.minimum:g}.")
@@ -61,6 +76,9 @@ class Parameter(Frozen):
         if self.choices and value not in self.choices:
             raise PlanError(f"Parameter {name}: {value!r} is not one of {', '.join(map(repr, self.choices))}.")
         return value  # type: ignore[return-value]
+
+    def _of_another_type(self, name: str, value: object) -> PlanError:
+        return PlanError(f"Parameter {name}: {value!r} is not of type {self.type}.")
 
 
 class RecipeDocument(Frozen):
@@ -124,6 +142,24 @@ class RecipeDocument(Frozen):
             where = ".".join(str(p) for p in path)
             step = int(index) + 1 if isinstance(index, int) else 1
             raise PlanError(f"Step {step} of the recipe, {where or 'kind'}: {problem}.") from error
+
+
+def _number(text: str) -> int | float:
+    """A whole number stays one, to be written as it was given. ValueError for what is no number, or infinite."""
+    try:
+        return int(text)
+    except ValueError:
+        found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(text)
+    return found
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int of more digits than a float has
+        return False
 
 
 def _alone(step: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import uuid
 from typing import Any
 
@@ -88,14 +87,5 @@ def set_up(options: argparse.Namespace) -> dict[str, Any]:
     body: dict[str, Any] = {name: getattr(options, name) for name in SETUP[:-1]}
     if options.member:
         body["members"] = pairs(options.member, "--member")
-    given = {name: typed(value) for name, value in pairs(options.param, "--param").items()}
-    return {**body, "drivers": options.driver, "parameters": given}
-
-
-def typed(text: str) -> Any:
-    """A parameter as JSON would read it (8, 0.5, true), else as text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, (bool, int, float)) else text
+    # As it was typed: what is a number (8) and what a text that looks like one (a commit) is the recipe's to say.
+    return {**body, "drivers": options.driver, "parameters": pairs(options.param, "--param")}

@@ -170,7 +170,7 @@ def start_bisection(request: HttpRequest, payload: BisectionIn) -> Status[Bisect
     member = member_of(request)
     require(member, Role.LAUNCHER)
     choice = payload.choice(member)
-    same = payload.model_dump(include={"name", "parameters", "parameter", "metric", "margin_ratio", "max_blocks"})
+    same = payload.model_dump(include={"name", "parameter", "metric", "margin_ratio", "max_blocks"})
     plan = BisectionPlan(
         **same,
         application=choice.application,
@@ -178,6 +178,7 @@ def start_bisection(request: HttpRequest, payload: BisectionIn) -> Status[Bisect
         workload=choice.workload,
         sut=choice.sut,
         drivers=choice.drivers,
+        parameters=choice.parameters,
         members=choice.members,
         labels_in_order=_candidates(choice.recipe, payload),
         labels=payload.labels,

@@ -24,6 +24,7 @@ from experiments.api.experiment_shapes import (
     HostCanaryOut,
     LaunchIn,
     LookOut,
+    VariantIn,
     VariantOut,
 )
 from experiments.api.finding import find_experiment, named_document, named_host, named_hosts, named_members
@@ -35,7 +36,7 @@ from experiments.api.plumbing.sparse import FIELDS, sparse
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
 from experiments.asking.launching import cancelling, creating, launch, pausing
-from experiments.asking.launching.choices import Candidate
+from experiments.asking.launching.choices import Candidate, typed_parameters
 from experiments.asking.launching.copies import copy_experiment
 from experiments.asking.launching.editing import Edit, edit_experiment
 from experiments.asking.launching.forecast import Arm, forecast
@@ -45,6 +46,7 @@ from experiments.judging.evidence.host_canaries import hosts_before
 from experiments.judging.gate.decision import experiment_gate
 from experiments.judging.verdicts.looks import looks_of
 from experiments.models import Application, Experiment, Member, Recipe, Role, Workload
+from experiments.registry.documents.contents import content_of
 from experiments.registry.documents.standing_metric import standing_metric
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.own_metrics import metric_named
@@ -235,21 +237,24 @@ async def experiment_verdict(
 
 
 def _candidates(member: Member, payload: ExperimentIn) -> list[Candidate]:
-    return [
-        Candidate(
-            name=variant.name,
-            application=named_document(member, Application, variant.application, field=f"variants.{index}.application"),
-            recipe=named_document(member, Recipe, variant.recipe, field=f"variants.{index}.recipe"),
-            sut=named_host(member, variant.sut, field=f"variants.{index}.sut"),
-            drivers=named_hosts(member, variant.drivers, field=f"variants.{index}.drivers"),
-            parameters=variant.parameters,
-            members=named_members(member, variant.members, field=f"variants.{index}.members"),
-            is_baseline=variant.is_baseline,
-            offered_rate_rps=variant.offered_rate_rps,
-            concurrency=variant.concurrency,
-        )
-        for index, variant in enumerate(payload.variants)
-    ]
+    return [_candidate(member, variant, f"variants.{index}") for index, variant in enumerate(payload.variants)]
+
+
+def _candidate(member: Member, variant: VariantIn, place: str) -> Candidate:
+    application = named_document(member, Application, variant.application, field=f"{place}.application")
+    recipe = named_document(member, Recipe, variant.recipe, field=f"{place}.recipe")
+    return Candidate(
+        name=variant.name,
+        application=application,
+        recipe=recipe,
+        sut=named_host(member, variant.sut, field=f"{place}.sut"),
+        drivers=named_hosts(member, variant.drivers, field=f"{place}.drivers"),
+        parameters=typed_parameters(content_of(recipe), variant.parameters, field=f"{place}.parameters"),
+        members=named_members(member, variant.members, field=f"{place}.members"),
+        is_baseline=variant.is_baseline,
+        offered_rate_rps=variant.offered_rate_rps,
+        concurrency=variant.concurrency,
+    )
 
 
 def _named(member: Member, reference: int | str) -> Experiment:

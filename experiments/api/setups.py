@@ -10,9 +10,10 @@ from pydantic import BaseModel, Field
 from experiments.api.choices import InquiryState
 from experiments.api.finding import named_document, named_host, named_hosts, named_members
 from experiments.api.shapes import Body, DriverNames, Labels, MemberNames, Named, Parameters, Priority, Reference
-from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.choices import Choice, typed_parameters
 from experiments.models import Application, Member, Recipe, Workload
 from experiments.models.inquiries import Inquiry
+from experiments.registry.documents.contents import content_of
 
 
 class SetupIn(Body):
@@ -30,13 +31,15 @@ class SetupIn(Body):
 
     def choice(self, member: Member) -> Choice:
         """The team's documents and hosts of these names. RequestError names the field of one that does not exist."""
+        application = named_document(member, Application, self.application, field="application")
+        recipe = named_document(member, Recipe, self.recipe, field="recipe")
         return Choice(
-            application=named_document(member, Application, self.application, field="application"),
-            recipe=named_document(member, Recipe, self.recipe, field="recipe"),
+            application=application,
+            recipe=recipe,
             workload=named_document(member, Workload, self.workload, field="workload"),
             sut=named_host(member, self.sut, field="sut"),
             drivers=named_hosts(member, self.drivers, field="drivers"),
-            parameters=self.parameters,
+            parameters=typed_parameters(content_of(recipe), self.parameters),
             members=named_members(member, self.members, field="members"),
         )
 

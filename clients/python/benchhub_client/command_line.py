@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,8 @@ def _login(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     hub = Hub()
     setup = {name: getattr(options, name) for name in _SETUP}
-    run = hub.launch(
-        **setup, drivers=options.driver, labels=_pairs(options.label), parameters=_typed(_pairs(options.param))
-    )
+    # Parameters as they were typed: what is a number, and what a text that looks like one, is the recipe's to say.
+    run = hub.launch(**setup, drivers=options.driver, labels=_pairs(options.label), parameters=_pairs(options.param))
     print(f"Run #{run.number}: {run.url}", file=sys.stderr)
     return 0 if options.no_wait else _followed(run)
 
@@ -104,18 +102,6 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
         if not equals or not key:
             raise Trouble(f"key=value is needed, not {text!r}.")
         found[key] = value
-    return found
-
-
-def _typed(given: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters as JSON would read them (8, 0.5, true), else as text."""
-    found: dict[str, Any] = {}
-    for name, text in given.items():
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        found[name] = value if isinstance(value, (bool, int, float)) else text
     return found
 
 

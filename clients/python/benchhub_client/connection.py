@@ -101,7 +101,10 @@ class Api:
     def _call(
         self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str], timeout_s: float
     ) -> Any:
-        data = None if body is None else json.dumps(body).encode()
+        try:
+            data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        except ValueError as error:
+            raise Trouble("A number that is not finite cannot be sent: JSON has none.") from error
         began = time.monotonic()
         pause_s = 0.5
         while True:

@@ -5,11 +5,12 @@ A label is a value of one of the recipe's parameters (a commit that the recipe c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Q
 
+from agents.base.errors import PlanError
 from agents.steps.recipe import RecipeDocument, Value
 from experiments.asking.launching.choices import Candidate, choice_with, freeze
 from experiments.models import Application, Bisection, Experiment, Host, Recipe, Run, Team, Workload
@@ -132,11 +133,10 @@ def _value(document: RecipeDocument, name: str, label: str) -> Value:
     declared = document.parameters.get(name)
     if declared is None:
         raise RequestError(f"The recipe has no parameter {name!r}.", field="parameter")
-    kinds: Mapping[str, Callable[[str], Value]] = {"int": int, "float": float, "str": str}
     try:
-        return kinds[declared.type](label)
-    except (KeyError, ValueError) as error:
-        raise RequestError(f"{label!r} is no value of the parameter {name} ({declared.type}).") from error
+        return declared.read(name, label)
+    except PlanError as error:
+        raise RequestError(error.message, field="candidates") from error
 
 
 def _version(recipe: Recipe, label: str) -> Recipe:

@@ -87,6 +87,24 @@ def choice_with(candidate: Candidate | Variant, workload: Workload) -> Choice:
     )
 
 
+def typed_parameters(
+    document: RecipeDocument, given: Mapping[str, Value], *, field: str = "parameters"
+) -> dict[str, Value]:
+    """The parameters as the recipe declares them, where a program or a person gave them as texts (`65535`, `true`).
+
+    RequestError names the one (`parameters.nofile`) whose text is no value of its type. Whether the values fit, and
+    what the recipe does not have, is for `freeze` to say.
+    """
+    found: dict[str, Value] = {}
+    for name, value in given.items():
+        declared = document.parameters.get(name)
+        try:
+            found[name] = declared.read(name, value) if declared else value
+        except PlanError as error:
+            raise RequestError(error.message, field=f"{field}.{name}") from error
+    return found
+
+
 def freeze(choice: Choice) -> RunSpec:
     """The RunSpec of this choice, parameters filled in. RequestError names the field that does not fit."""
     spec = filled_in(choice)

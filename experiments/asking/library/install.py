@@ -169,7 +169,7 @@ def settings_for(template: ExperimentTemplate, scale: Scale, given: Mapping[str,
         if value is None or (value == "" and setting.default is None):
             raise RequestError(f"{name}: {setting.description or 'this has no default'}.", field=f"settings.{name}")
         try:
-            values[name] = setting.check(name, value)
+            values[name] = setting.check(name, setting.read(name, value))
         except PlanError as error:
             raise RequestError(error.message, field=f"settings.{name}") from error
     return values

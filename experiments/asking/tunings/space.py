@@ -250,13 +250,10 @@ def _split(text: str, field: str) -> tuple[str, Relation, str]:
 
 def _value(declared: Declared, name: str, text: str) -> Value:
     """A text as the parameter's type."""
-    text = text.strip()
     try:
-        if declared.type == "bool":
-            return {"true": True, "false": False}[text.lower()]
-        return int(text) if declared.type == "int" else float(text) if declared.type == "float" else text
-    except (KeyError, ValueError) as error:
-        raise _wrong(name, f"{name}: {text!r} is not of type {declared.type}.") from error
+        return declared.read(name, text.strip())
+    except PlanError as error:
+        raise _wrong(name, error.message) from error
 
 
 def _wrong(name: str, message: str) -> RequestError:

@@ -11,13 +11,15 @@ from django.core import signing
 from pydantic import BaseModel, Field, ValidationError
 
 from agents.spec import MAX_DRIVERS, ApplicationDocument, WorkloadDocument
-from agents.steps.recipe import RecipeDocument
+from agents.steps.recipe import RecipeDocument, Value
 from experiments.api.shapes import Labels, Parameters
+from experiments.asking.launching.choices import typed_parameters
 from experiments.mcp.asking import Api, Refused
 from experiments.mcp.fitting import MAX_TEXT
 from experiments.mcp.tool import Answer, Arguments, Tool
 from experiments.mcp.tools.runs import row_of
 from experiments.registry.documents.rights import reserved_parts
+from experiments.registry.errors import RequestError
 
 VALID_S = 600
 _SALT = "benchhub.mcp.plan"
@@ -52,11 +54,14 @@ class LaunchPlan(Arguments):
 async def plan_run(api: Api, asked: PlanRun) -> Answer:
     """What would be launched, with exact versions, and what it would take. Refused when it must not be."""
     documents = {kind: await _document(api, kind, getattr(asked, kind)) for kind in _SCHEMAS}
+    read = {kind: _read(kind, document) for kind, document in documents.items()}
+    parameters = _typed(read["recipe"], asked.parameters)
     for kind, document in documents.items():
-        await sync_to_async(_refuse_reserved)(kind, document, asked)
+        given = parameters if kind == "recipe" else None
+        await sync_to_async(_refuse_reserved)(kind, document["name"], read[kind], given)
     hosts = [await _host(api, name) for name in dict.fromkeys([asked.sut, *asked.drivers, *asked.members.values()])]
     pinned = {kind: f"{document['name']}@{document['version']}" for kind, document in documents.items()}
-    body = {**asked.model_dump(), **pinned}
+    body = {**asked.model_dump(), **pinned, "parameters": parameters}
     forecast = await api.post("/experiments/forecasts", _as_experiment(body))
     plan = signing.dumps({"body": body, "token": api.caller.token_id}, salt=_SALT, compress=True)
     if len(plan) > MAX_TEXT:  # it would be cut, and so would be no plan
@@ -108,19 +113,27 @@ async def _host(api: Api, name: str) -> dict[str, Any]:
     return {name: host[name] for name in ("name", "state", "state_reason", "leased_by", "reserved_by")}
 
 
-def _refuse_reserved(kind: str, document: dict[str, Any], asked: PlanRun) -> None:
-    """Refused when the document has what can make a host do whatever its author likes: shell text first of all."""
+def _read(kind: str, document: dict[str, Any]) -> BaseModel:
     try:
-        read = _SCHEMAS[kind].model_validate(document["body"])
+        return _SCHEMAS[kind].model_validate(document["body"])
     except ValidationError as error:
         raise Refused(
             f"The {kind} does not fit this version of BenchHub; save it again (field: {kind}).", 422
         ) from error
-    found = reserved_parts(read, asked.parameters if kind == "recipe" else None)
+
+
+def _typed(recipe: Any, given: Mapping[str, Value]) -> dict[str, Value]:
+    try:
+        return typed_parameters(recipe, given)
+    except RequestError as error:
+        raise Refused(f"{error.message} (field: {error.field})", 422) from error
+
+
+def _refuse_reserved(kind: str, name: str, read: BaseModel, given: Mapping[str, Value] | None) -> None:
+    """Refused when the document has what can make a host do whatever its author likes: shell text first of all."""
+    found = reserved_parts(read, given)
     if found:
-        raise Refused(
-            f"The {kind} {document['name']} has {found[0]}. An assistant does not start that (field: {kind}).", 403
-        )
+        raise Refused(f"The {kind} {name} has {found[0]}. An assistant does not start that (field: {kind}).", 403)
 
 
 def _as_experiment(body: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from django import forms
 from django.urls import reverse
 
+from agents.base.errors import PlanError
 from agents.steps.recipe import Parameter
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice
@@ -16,7 +17,7 @@ from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
 from frontend.shared.forms.choices import TeamChoices
 from frontend.shared.forms.fields import LabelsField, PriorityField
-from frontend.shared.forms.parameters import EMPTY_TEXT, parameter_text, typed
+from frontend.shared.forms.parameters import EMPTY_TEXT, parameter_text
 from frontend.shared.forms.parts import CHOICE_FIELDS, PartsForm
 
 LIMIT_ROWS = 3
@@ -220,8 +221,8 @@ class TuningForm(PartsForm):
             found["only_when"] = cleaned[f"w_{name}"]
         if given := cleaned.get(f"c_{name}"):
             try:
-                found["choices"] = [typed(self.parameters[name], text.strip()) for text in given.split(",")]
-            except RequestError as error:
+                found["choices"] = [self.parameters[name].read(name, text.strip()) for text in given.split(",")]
+            except PlanError as error:
                 raise RequestError(error.message, field=f"space.{name}") from error
         for letter, end in (("l", "low"), ("h", "high")):
             if cleaned.get(f"{letter}_{name}") is not None:
@@ -240,9 +241,9 @@ class TuningForm(PartsForm):
                 said = f"{part.strip()[:60]!r} is not PARAMETER = VALUE of a parameter of the recipe."
                 raise RequestError(said, field="space.starts")
             try:
-                config[name] = typed(self.parameters[name], "" if value == EMPTY_TEXT else value)
-            except RequestError as error:
-                raise RequestError(f"{name}: {error.message}", field="space.starts") from error
+                config[name] = self.parameters[name].read(name, "" if value == EMPTY_TEXT else value)
+            except PlanError as error:
+                raise RequestError(error.message, field="space.starts") from error
         return {"config": config, "why": why.strip()}
 
     def _limit(self, number: int) -> LimitWanted:

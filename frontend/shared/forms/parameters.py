@@ -6,8 +6,7 @@ from typing import Any
 
 from django import forms
 
-from agents.steps.recipe import Parameter, Value
-from experiments.registry.errors import RequestError
+from agents.steps.recipe import Parameter
 from frontend.shared.forms.model_fields import label_of, show_scalar
 
 EMPTY_TEXT = '""'
@@ -63,16 +62,3 @@ def parameter_field(name: str, parameter: Parameter) -> forms.Field:
     if default is not None:
         field.widget.attrs["placeholder"] = shown
     return field
-
-
-def typed(parameter: Parameter, text: str) -> Value:
-    """The value that a person wrote for a parameter. RequestError when it is none of its type."""
-    try:
-        value: Value = text
-        if parameter.type == "bool":
-            value = {"true": True, "false": False}[text.lower()]
-        elif parameter.type in ("int", "float"):
-            value = int(text) if parameter.type == "int" else float(text)
-    except (KeyError, ValueError):
-        raise RequestError(f"{text[:60]!r} is not of type {parameter.type}.", field="settings") from None
-    return value

@@ -32,7 +32,6 @@ from experiments.keeping.demo.records import ON_ONE_MACHINE, split_cpus
 from experiments.models import Experiment, Host, Member, Role, Team, Tuning
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts.own_hosts import OwnHost, keep_own_host
-from frontend.shared.forms.parameters import typed
 from lab import loopback
 from lab.demo_hosts import DemoHost, free_port
 from lab.equip import Programs, Spot, equip
@@ -250,7 +249,7 @@ class Command(up.Command):
             name, equals, value = text.partition("=")
             if not equals or name not in wanted:
                 raise LabError(f"{text!r} is no setting of {template.title}; it has: {', '.join(sorted(wanted))}.")
-            values[name] = typed(wanted[name], value)
+            values[name] = value
         return {name: value for name, value in values.items() if name in wanted}
 
 

@@ -89,6 +89,7 @@ def test_a_shell_step_gets_parameters_as_arguments_only() -> None:
         ({"threads": 601}, "Parameter threads: 601 is above the maximum 600."),
         ({"factor": math.nan}, "Parameter factor: nan is not a number that can be set."),
         ({"factor": math.inf}, "Parameter factor: inf is not a number that can be set."),
+        ({"factor": 10**400}, f"Parameter factor: {10**400} is not a number that can be set."),
         ({"mode": "ajp"}, "Parameter mode: 'ajp' is not one of 'nio', 'apr'."),
         ({"log": 1}, "Parameter log: 1 is not of type bool."),
         ({"treads": 8}, "The recipe has no parameter 'treads'; it has: factor, log, mode, path, threads."),
@@ -98,6 +99,42 @@ def test_a_value_that_does_not_fit_is_refused_by_name(given: dict[str, Any], mes
     with pytest.raises(PlanError) as refusal:
         resolved({"kind": "limits", "nofile": 1024}, **given)
     assert refusal.value.message == message
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("threads", "8", 8),
+        ("threads", " -1 ", -1),
+        ("factor", "0.5", 0.5),
+        ("factor", "1e3", 1000.0),
+        ("factor", "2", 2),
+        ("log", "true", True),
+        ("log", "False", False),
+        *(("mode", text, text) for text in ("1234567", "12e4567", "1.10", "true", '"x"', " x ", "")),
+        ("threads", 8, 8),
+        ("mode", 8, 8),
+    ],
+)
+def test_a_text_is_read_as_the_type_of_its_parameter(name: str, text: Any, expected: object) -> None:
+    found = RecipeDocument.model_validate({"parameters": PARAMETERS}).parameters[name].read(name, text)
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    "name, texts",
+    [
+        ("threads", ("many", "", "8.0", "1e3", "true", "12e4567", "Infinity")),
+        ("factor", ("half", "", "inf", "Infinity", "nan", "12e4567", "false")),
+        ("log", ("1", "", "yes")),
+    ],
+)
+def test_a_text_that_is_no_such_number_is_refused_by_name(name: str, texts: tuple[str, ...]) -> None:
+    parameter = RecipeDocument.model_validate({"parameters": PARAMETERS}).parameters[name]
+    for text in texts:
+        with pytest.raises(PlanError) as refusal:
+            parameter.read(name, text)
+        assert refusal.value.message == f"Parameter {name}: {text!r} is not of type {parameter.type}."
 
 
 def test_a_parameter_without_a_default_must_be_given() -> None:

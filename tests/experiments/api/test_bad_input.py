@@ -60,7 +60,7 @@ def raw(**changes: Any) -> bytes:
         (raw(recipe="nope"), 422, "recipe"),
         (raw(sut="nope"), 422, "sut"),
         (raw(sut="driver-1"), 422, "sut"),
-        (raw(parameters={"nofile": "many"}), 422, "parameters"),
+        (raw(parameters={"nofile": "many"}), 422, "parameters.nofile"),
         (raw(parameters={"nofile": 2**62}), 422, ""),
         (raw(parameters={"nofile": {}}), 422, "parameters.nofile.bool"),
         (raw(parameters={"other": 1}), 422, "parameters"),

@@ -366,7 +366,7 @@ REFUSED: tuple[tuple[dict[str, Value], str, str], ...] = (
     ({}, "settings.tomcat_home", "Where Tomcat 11 is unpacked on the SUT"),
     ({"tomcat_home": "/opt/t", "conections": 5}, "settings.conections", "has no setting 'conections'"),
     ({"tomcat_home": "/opt/t", "connections": 0}, "settings.connections", "below the minimum 1"),
-    ({"tomcat_home": "/opt/t", "connections": "5"}, "settings.connections", "is not of type int"),
+    ({"tomcat_home": "/opt/t", "connections": "five"}, "settings.connections", "is not of type int"),
 )
 
 

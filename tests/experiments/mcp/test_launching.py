@@ -58,6 +58,15 @@ def test_a_plan_starts_nothing_and_its_confirmation_one_run(launcher: Caller) ->
     assert (run.parameters, run.labels) == ({"nofile": "2048"}, {"asked": "by ada"})
 
 
+def test_a_plan_shows_texts_of_parameters_in_the_type_that_the_recipe_declares(launcher: Caller) -> None:
+    plan = launcher.call("plan_run", **NAMES, parameters={"nofile": "2048"})
+    assert plan["would_launch"]["parameters"] == {"nofile": 2048}
+    launcher.call("launch_plan", plan=plan["plan"])
+    assert Run.objects.get().parameters == {"nofile": "2048"}
+    said, is_error = launcher.said("plan_run", **NAMES, parameters={"nofile": "many"})
+    assert (is_error, said) == (True, "Parameter nofile: 'many' is not of type int. (field: parameters.nofile)")
+
+
 def test_a_plan_is_kept_whole_and_bound_to_its_token_and_its_minutes(
     launcher: Caller, admin: Member, other_admin: Member, make_caller: MakeCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
