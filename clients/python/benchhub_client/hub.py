@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -210,7 +210,8 @@ class Hub:
         """All runs of the filters as a data frame: a row each, a column for every figure, label and parameter.
 
         Filters are those of `GET /runs`: recipe="limits", throughput_rps__gte=5e4, since="2026-08-01",
-        label={"branch": "main"}, param={"heap": "4g"}. Figures are in the unit of their name, times in UTC.
+        number__in=[141, 142], label={"branch": "main"}, param={"heap": "4g"}. Figures are in the unit of their name,
+        times in UTC.
         """
         return frame_of(self.runs_parquet(**filters), library)
 
@@ -296,15 +297,30 @@ class Hub:
 
 
 def _query(filters: Mapping[str, Any]) -> str:
-    """Values as the API reads them: a mapping is key=value, several times; a list is the parameter several times."""
+    """Values as the API reads them.
+
+    A mapping is key=value, several times; several values are one text with commas of a condition (`state__in`), and the
+    parameter several times of anything else. Trouble for those of a condition that the text would not hold.
+    """
     found: list[tuple[str, str]] = []
     for name, value in filters.items():
         if isinstance(value, Mapping):
-            found += [(name, f"{key}={one}") for key, one in value.items()]
-        elif isinstance(value, (list, tuple)):
-            found += [(name, str(one)) for one in value]
-        elif isinstance(value, bool):
-            found.append((name, str(value).lower()))
+            found += [(name, f"{key}={_text(one)}") for key, one in value.items()]
+        elif isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+            texts = [_text(one) for one in value]
+            found += [(name, _joined(name, texts))] if name.endswith("__in") else [(name, text) for text in texts]
         elif value is not None:
-            found.append((name, str(value)))
+            found.append((name, _text(value)))
     return urlencode(found)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _joined(name: str, texts: Sequence[str]) -> str:
+    if not any(texts):
+        raise Trouble(f"{name} has no value, which would be no condition at all.")
+    if unfit := next((text for text in texts if "," in text), ""):
+        raise Trouble(f"{name}: {unfit!r} has a comma, which separates values there; ask for it alone.")
+    return ",".join(texts)

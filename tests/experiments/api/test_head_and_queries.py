@@ -38,6 +38,50 @@ def test_a_query_parameter_that_nobody_knows_is_named_everywhere(api: ApiClient,
         assert answer.json()["detail"].endswith(f"known: {', '.join(known)}." if known else "it takes none."), path
 
 
+def test_a_query_parameter_that_holds_one_value_is_refused_when_it_is_given_twice(
+    api: ApiClient,
+    full: dict[str, str],  # noqa: F811
+) -> None:
+    for method, path, body, said in calls(full):
+        for one in said["parameters"]:
+            if one["in"] != "query":
+                continue
+            asked = f"{path}{'&' if '?' in path else '?'}{one['name']}=1&{one['name']}=2"
+            answer = api.send(method, asked, body)
+            words = f"{one['name']} is given "
+            if _shape(one["schema"]) == "array":
+                assert words not in b"".join(answer).decode(errors="replace"), asked
+            else:
+                assert (answer.status_code, answer.json()["field"]) == (422, one["name"]), asked
+
+
+def _shape(schema: dict[str, Any]) -> str:
+    shapes = [one.get("type") for one in (schema, *schema.get("anyOf", ()))]
+    return "array" if "array" in shapes else "single"
+
+
+@pytest.mark.parametrize(
+    "query, status",
+    [
+        ("number__in=1&number__in=2", 422),
+        ("number__in=1,2", 200),
+        ("state=queued&state=queued", 422),
+        ("team=perf&team=perf", 422),
+        ("label=a=1&label=b=2&param=c=3&param=d=4", 200),
+    ],
+)
+def test_a_filter_that_is_given_twice_does_not_lose_its_first_value_in_silence(
+    api: ApiClient, stock: dict[str, Any], query: str, status: int
+) -> None:
+    for path in ("/runs", "/runs/csv", "/runs.parquet"):
+        answer = api.get(f"{path}?{query}")
+        assert answer.status_code == status, path
+        if status == 422:
+            name = query.partition("=")[0]
+            said = f"{name} is given 2 times, and holds one value{'; commas separate several' * name.endswith('__in')}."
+            assert (answer.json()["field"], answer.json()["detail"]) == (name, said)
+
+
 @pytest.mark.parametrize("path, status", [("/runs?team=perf", 200), ("/runs?recipes=limits", 422), ("/me?x=1", 422)])
 def test_the_team_may_be_named_everywhere(api: ApiClient, stock: dict[str, Any], path: str, status: int) -> None:
     assert api.get(path).status_code == status

@@ -109,6 +109,34 @@ def test_runs_and_a_history_are_frames_of_the_chosen_library(hub: Hub) -> None:
     assert hub.compare(1, 2)["runs"][0]["number"] == 1
 
 
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        ({"number__in": [1, 3]}, [1, 3]),
+        ({"number__in": range(2, 4)}, [2, 3]),
+        ({"number__in": "1,2"}, [1, 2]),
+        ({"state__in": ("queued", "finished"), "number__in": {2}}, [2]),
+        ({"param": {"http2": True}}, [2]),
+        ({"label": {"n": 3, "of": "all"}}, [3]),
+    ],
+)
+def test_every_value_of_a_filter_counts(hub: Hub, filters: dict[str, Any], numbers: list[int]) -> None:
+    for n in (1, 2, 3):
+        with hub.session(labels={"n": str(n), "of": "all"}, parameters={"http2": n == 2}) as session:
+            session.log(rps=n)
+    assert hub.runs(library="polars", **filters)["number"].to_list() == numbers
+
+
+def test_a_filter_that_would_say_something_else_is_refused(hub: Hub) -> None:
+    for filters, words in (
+        ({"number__in": []}, "number__in has no value"),
+        ({"recipe__in": ["a, b"]}, "recipe__in: 'a, b' has a comma"),
+        ({"state": ["queued", "finished"]}, r"state is given 2 times, and holds one value. \(field: state\)"),
+    ):
+        with pytest.raises(Trouble, match=words):
+            hub.runs(**filters)
+
+
 def test_a_launch_is_repeatable_waited_for_and_cancelled(hub: Hub) -> None:
     first, again = (hub.launch(**SETUP, key="build-17", labels={"a": "b"}) for _ in range(2))
     assert (first.number, again.number, first.state) == (1, 1, "queued")
