@@ -49,7 +49,9 @@ def list_grafana_annotations(
     start: int | None = Query(None, alias="from", description="Milliseconds since 1970; a day before `to` if left out"),
     end: int | None = Query(None, alias="to", description="Milliseconds since 1970; now if left out"),
     host: str = Query("", max_length=4000, description="Names of hosts with commas between; all when empty"),
-    label: list[str] = Query([], description="key=value that a run must have; may be given several times"),
+    label: list[str] = Query(
+        [], description="key=value that a run must have, commas and all; may be given several times"
+    ),
     kinds: str = Query(
         "", max_length=200, description=f"Of {', '.join(KINDS)}, with commas between; {', '.join(USUAL)} when empty"
     ),
@@ -62,6 +64,6 @@ def list_grafana_annotations(
         to_ms,
         kinds=kinds_in(kinds),
         hosts=tuple(filter(None, (name.strip() for name in host.split(",")))),
-        labels=RunFilter.from_query({"label": ",".join(label)}).label,
+        labels=RunFilter.from_query({}, label=label).label,
     )
     return [GrafanaAnnotationOut.of(mark) for mark in happened(member_of(request).team, asked, now)]

@@ -113,8 +113,10 @@ class RunQuery(BaseModel):
     sut: str = ""
     driver: str = ""
     tag: str = ""
-    label: list[str] = Field([], description="key=value; may be given several times")
-    param: list[str] = Field([], description="name=value of a chosen parameter; may be given several times")
+    label: list[str] = Field([], description="key=value, commas and all; may be given several times")
+    param: list[str] = Field(
+        [], description="name=value of a chosen parameter, commas and all; may be given several times"
+    )
     experiment: str = ""
     since: Time = Field(None, description="Queued at or after this time")
     until: Time = Field(None, description="Queued before this time")
@@ -153,7 +155,7 @@ class RunQuery(BaseModel):
 
     def as_filter(self) -> RunFilter:
         given = self.model_dump(exclude={"label", "param"}, exclude_none=True)
-        return RunFilter.from_query({**given, "label": ",".join(self.label), "param": ",".join(self.param)})
+        return RunFilter.from_query(given, label=self.label, param=self.param)
 
 
 class RunPageOut(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, get_args
@@ -93,8 +93,9 @@ def _runs(team: Team, asked: Asked) -> QuerySet[Run]:
 def _of_runs(asked: Asked, run: str) -> Q:
     """What a mark that belongs to a run must have of it."""
     found = _used(asked.hosts, f"{run}__") if asked.hosts else Q()
-    wanted: Mapping[str, str] = dict(asked.labels)
-    return found & Q(**{f"{run}__labels__contains": wanted}) if wanted else found
+    for key, value in asked.labels:
+        found &= Q(**{f"{run}__labels__contains": {key: value}})
+    return found
 
 
 def _used(hosts: Collection[str], before: str) -> Q:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from experiments.models import Application, DriverSet, Host, Recipe, Run, Team, 
 from experiments.models.runs import RunQuerySet
 from experiments.registry.errors import RequestError
 from experiments.telling.run_list.conditions import Condition, parse_time, read_conditions
+from experiments.telling.run_list.pairs import items_of
 from experiments.telling.run_list.words import HasWords, parts_of
 
 MAX_QUERY_CHARS = 500
@@ -51,11 +52,13 @@ class RunFilter:
     conditions: tuple[Condition, ...] = ()
 
     @classmethod
-    def from_query(cls, given: Mapping[str, str]) -> RunFilter:
+    def from_query(
+        cls, given: Mapping[str, str], *, label: Sequence[str] | None = None, param: Sequence[str] | None = None
+    ) -> RunFilter:
         """The filter in a query string; unknown keys are left alone, bad values are a RequestError naming the field.
 
-        `label` and `param` are `k=v`, several with commas between them; what follows a comma without `=` is still the
-        value before it.
+        `label` and `param` are each `k=v`, and what is in it is the value. Where they are left out, each is a field of
+        a page in `given`, which holds several (`experiments.telling.run_list.pairs`).
         """
         text = {name: str(given.get(name, "")).strip() for name in _TEXTS}
         for name, value in text.items():
@@ -72,8 +75,8 @@ class RunFilter:
             raise RequestError("An experiment is named by its number.", field="experiment")
         return cls(
             **text,
-            label=_pairs(given, "label", "label"),
-            param=_pairs(given, "param", "parameter"),
+            label=_pairs(items_of(given.get("label", "")) if label is None else label, "label", "label"),
+            param=_pairs(items_of(given.get("param", "")) if param is None else param, "param", "parameter"),
             experiment=int(experiment) if experiment else None,
             since=_time(given, "since"),
             until=_time(given, "until"),
@@ -95,10 +98,10 @@ def matching(team: Team, wanted: RunFilter, among: RunQuerySet | None = None) ->
             runs = runs.filter(_where(_name_of(name), value))
     if wanted.tag:
         runs = runs.filter(tags__contains=[wanted.tag])
-    if wanted.label:
-        runs = runs.filter(labels__contains=dict(wanted.label))
-    if wanted.param:
-        runs = runs.filter(parameters__contains=dict(wanted.param))
+    for key, value in wanted.label:
+        runs = runs.filter(labels__contains={key: value})
+    for key, value in wanted.param:
+        runs = runs.filter(parameters__contains={key: value})
     if wanted.experiment is not None:
         runs = runs.filter(experiment_id=wanted.experiment)
     if wanted.since:
@@ -163,19 +166,12 @@ def _named(team: Team, word: str) -> dict[str, list[int]]:
     return found
 
 
-def _pairs(given: Mapping[str, str], field: str, noun: str) -> tuple[tuple[str, str], ...]:
-    text = str(given.get(field, ""))
-    if "\0" in text:
-        raise RequestError(f"A {noun} holds no NUL character.", field=field)
-    parts: list[str] = []
-    for part in text.split(","):
-        if parts and "=" not in part:
-            parts[-1] += f",{part}"
-        else:
-            parts.append(part)
+def _pairs(items: Sequence[str], field: str, noun: str) -> tuple[tuple[str, str], ...]:
     found = []
-    for part in filter(None, (part.strip().rstrip(",") for part in parts)):
-        key, equals, value = part.partition("=")
+    for item in filter(None, (item.strip() for item in items)):
+        key, equals, value = item.partition("=")
+        if "\0" in item:
+            raise RequestError(f"A {noun} holds no NUL character.", field=field)
         if not equals or not key:
             raise RequestError(f"A {noun} filter reads key=value.", field=field)
         found.append((key, value))

@@ -13,6 +13,7 @@ from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
 from experiments.telling.run_list.filters import RunFilter
 from experiments.telling.run_list.order import sort_key
+from experiments.telling.run_list.pairs import join_pairs
 
 MAX_NAME = 60
 MAX_QUERY_CHARS = 4000
@@ -106,6 +107,7 @@ def view_query(query: str) -> str:
     given = QueryDict(query, mutable=True)
     for name in PASSING:
         given.pop(name, None)
+    join_pairs(given)
     RunFilter.from_query({name: str(given[name]) for name in given})
     sort_key(str(given.get("sort", "-number")))
     return given.urlencode()

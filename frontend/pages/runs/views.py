@@ -19,6 +19,7 @@ from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import schedule_up_to
 from experiments.telling.run_list.csv_response import CsvResponse
 from experiments.telling.run_list.listing import SORTS, RunFilter, csv_rows, runs_page
+from experiments.telling.run_list.pairs import join_pairs
 from experiments.telling.run_list.saved_views import PASSING, views_of
 from frontend.pages.runs.columns import COLUMNS, Column, chosen_columns
 from frontend.shared.access import TeamRequest, team_view
@@ -142,6 +143,7 @@ def _given(query: QueryDict) -> QueryDict:
     for name, values in query.lists():
         if kept := [value for value in values if value.strip()]:
             given.setlist("query" if name == "q" else name, kept)
+    join_pairs(given)
     if chosen_columns(given.getlist("columns")) == chosen_columns(()):
         given.pop("columns", None)
     return given

@@ -47,7 +47,7 @@ def began_at() -> datetime:
 
 @pytest.fixture
 def run(admin: Member, stock: dict[str, Any], began_at: datetime) -> Run:
-    launch_run(admin, Choice(**stock), labels={"commit": "4f2c9d1"})
+    launch_run(admin, Choice(**stock), labels={"commit": "4f2c9d1", "opts": "-Xlog:gc*,safepoint=info"})
     found = finish_next(told_at(whole_run(), began_at.timestamp()))
     Run.objects.filter(pk=found.pk).update(started_at=began_at, finished_at=began_at + timedelta(seconds=20))
     return found
@@ -99,6 +99,8 @@ def test_a_window_within_a_run_has_the_run_and_none_of_the_steps_before_it(api: 
     "query, count",
     [
         ("label=commit=4f2c9d1&kinds=run", 1),
+        ("label=opts=-Xlog:gc*,safepoint=info&label=commit=4f2c9d1&kinds=run", 1),
+        ("label=commit=other&label=commit=4f2c9d1&kinds=run,note,alert", 0),
         ("label=commit=other&kinds=run,measured,note,alert,host", 0),
         ("host=driver-1,sut-9&kinds=run", 1),
         ("host=sut-9", 0),
