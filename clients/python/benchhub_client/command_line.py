@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,8 +41,10 @@ def _login(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     hub = Hub()
     setup = {name: getattr(options, name) for name in _SETUP}
+    labels = _pairs(options.label)
     # Parameters as they were typed: what is a number, and what a text that looks like one, is the recipe's to say.
-    run = hub.launch(**setup, drivers=options.driver, labels=_pairs(options.label), parameters=_pairs(options.param))
+    parameters = _pairs(options.param)
+    run = hub.launch(**setup, drivers=options.driver, key=options.key, labels=labels, parameters=parameters)
     print(f"Run #{run.number}: {run.url}", file=sys.stderr)
     return 0 if options.no_wait else _followed(run)
 
@@ -75,10 +78,14 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    hub = Hub()
+    hub, labels = Hub(), _pairs(options.label)
     for path in options.file:
-        numbers = hub.import_file(path, kind=options.kind, labels=_pairs(options.label))
-        print(f"{path}: {', '.join(f'run #{number}' for number in numbers)}")
+        # A restarted job stores nothing twice. Keys are the team's, so that of another token is another one.
+        known_by = (hub.api.token, options.key, options.kind, path.name, sorted(labels.items()), path.read_bytes())
+        key = hashlib.sha256(repr(known_by).encode()).hexdigest()
+        numbers = hub.import_file(path, kind=options.kind, key=key, labels=labels)
+        before = ", stored before" if hub.api.replayed else ""
+        print(f"{path}: {', '.join(f'run #{number}' for number in numbers)}{before}")
     return 0
 
 
@@ -123,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--driver", action="append", required=True, help="may be repeated")
     run.add_argument("--param", action="append", default=[], metavar="K=V")
     run.add_argument("--no-wait", action="store_true")
+    run.add_argument("--key", default="", help="the same one launches nothing twice")
     watch = command("watch", _watch, "Follow a run to its end.")
     watch.add_argument("number", type=int)
     compare = command("compare", _compare, "Figures of runs beside each other.")
@@ -131,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     take = command("import", _import, "Store files of tools that ran elsewhere; a file is known by its content.")
     take.add_argument("file", type=Path, nargs="+")
     take.add_argument("--kind", default="auto")
+    take.add_argument("--key", default="", help="a file that is stored already is stored again under another one")
     export = command("export", _export, "All runs of the filters as a Parquet file.")
     export.add_argument("file", type=Path)
     export.add_argument("--filter", action="append", default=[], metavar="K=V", help="as GET /runs: recipe=limits")

@@ -71,6 +71,8 @@ class Api:
         self.agent = agent
         self.say = say
         self.opener = build_opener(NoRedirects)
+        self.replayed = False
+        """Whether the last answer is that of an earlier request with the same key."""
 
     def get(self, path: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         return self._call("GET", path, None, {}, timeout_s)
@@ -131,6 +133,7 @@ class Api:
             with self.opener.open(request, timeout=timeout_s) as answer:
                 text = answer.read()
                 content_type = answer.headers.get("Content-Type", "")
+                self.replayed = answer.headers.get("Idempotency-Replayed") == "true"
                 if headers.get("Accept") == ANYTHING and "html" not in content_type.lower():
                     return text  # BenchHub sends no file as a page, whatever is in it
                 page = page_in(text, content_type)

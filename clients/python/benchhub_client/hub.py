@@ -228,17 +228,18 @@ class Hub:
         found: Mapping[str, Any] = self.api.get(f"/compare?{_query({'baseline': baseline, 'candidate': candidates})}")
         return found
 
-    def import_file(self, path: str | Path, *, kind: str = "auto", **more: Any) -> list[int]:
+    def import_file(self, path: str | Path, *, kind: str = "auto", key: str = "", **more: Any) -> list[int]:
         """Store the report of a load tool, or a file of benchmarks, that ran elsewhere; the numbers of its runs.
 
-        `kind` "auto" knows a file by its content. `more`: labels, application, recipe, workload, machine, command.
+        `kind` "auto" knows a file by its content. The same `key` stores it once; `api.replayed` says that it was there
+        before. `more`: labels, application, recipe, workload, machine, command.
         """
         source = Path(path)
         text = source.read_text(encoding="utf-8", errors="surrogateescape")
         if any("\udc80" <= sign <= "\udcff" for sign in text):
             raise Trouble(f"{source} is not text in UTF-8.")
         body = {"kind": kind, "text": text, "file_name": source.name, **more}
-        answer = self.api.post("/imports", body)
+        answer = self.api.post("/imports", body, key)
         return [int(number) for number in answer["numbers"] or [answer["number"]]]
 
     def session(
@@ -248,15 +249,17 @@ class Hub:
         history: str = "",
         labels: Mapping[str, str] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        key: str = "",
         **more: Any,
     ) -> Session:
         """For code that measures itself: `with hub.session(labels=...) as s: s.log(rps=..., p99_ms=...)`.
 
-        What was logged becomes one run at the end of the block. Runs with the same `history` continue one series.
+        What was logged becomes one run at the end of the block. Runs with the same `history` continue one series. The
+        same `key` stores the same figures once; other figures with it are Trouble, and the run of before stays.
         `more`: application, workload, machine, notes (docs/api.md has the fields of `POST /results`).
         """
         body: dict[str, Any] = {"tool": tool, "labels": {**(labels or {})}, "parameters": {**(parameters or {})}}
-        return Session(self, {**body, **({"history": history} if history else {}), **more})
+        return Session(self, {**body, **({"history": history} if history else {}), **more}, key)
 
     def _rows(self, path: str) -> Iterator[Mapping[str, Any]]:
         """All rows of a list that is an array, page by page."""

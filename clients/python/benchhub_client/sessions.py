@@ -47,13 +47,13 @@ class Session:
     refuses there may be changed, and sent again with `send`.
     """
 
-    def __init__(self, hub: Hub, fields: Mapping[str, Any]) -> None:
+    def __init__(self, hub: Hub, fields: Mapping[str, Any], key: str = "") -> None:
         for name, value in fields.items():
             _sendable(name, value)
         self._hub = hub
         self._points: dict[str, list[tuple[float, float]]] = {}
         self._units: dict[str, str] = {}
-        self._key = uuid.uuid4().hex  # one for the session: a lost answer does not store it twice
+        self._key = key or uuid.uuid4().hex  # one for the session: a lost answer does not store it twice
         self._began_s = time.monotonic()
         self.result: dict[str, Any] = {**fields, "metrics": {}, "own_metrics": {}}
         self.run: Run | None = None

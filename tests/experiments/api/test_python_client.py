@@ -25,8 +25,10 @@ from clients.python import benchhub_client
 from clients.python.benchhub_client import Hub, Trouble, watching
 from clients.python.benchhub_client.command_line import main
 from clients.python.benchhub_client.login import login_file
-from experiments.models import Run, RunEvent
+from experiments.models import Member, Role, Run, RunEvent
+from experiments.registry.teams.tokens import issue
 from tests.experiments.api.test_auth import NAMES
+from tests.experiments.conftest import MakeMember
 
 SETUP: dict[str, Any] = {**NAMES}
 REPORT = Path(__file__).parents[2] / "agents/cases/wrk/basic.txt"
@@ -161,15 +163,19 @@ def test_the_commands_log_in_import_compare_and_export(
     assert "bh login" in capsys.readouterr().err
     assert main(["login", live_server.url, "--token", token]) == 0
     assert login_file().stat().st_mode & 0o777 == 0o600
-    assert main(["import", str(REPORT), str(REPORT), "--kind", "wrk", "--label", "commit=a1"]) == 0
-    assert "run #2" in capsys.readouterr().out
+    capsys.readouterr()
+    taken = ["import", str(REPORT), "--kind", "wrk", "--label", "commit=a1"]
+    said = [f"{REPORT}: run #1", f"{REPORT}: run #1, stored before", f"{REPORT}: run #2", f"{REPORT}: run #3"]
+    for line, more in zip(said, ((), (), ("--key", "again"), ("--label", "branch=main")), strict=True):
+        assert main([*taken, *more]) == 0
+        assert capsys.readouterr().out == f"{line}\n"
     assert main(["compare", "1", "2"]) == 0
     header, *figures = capsys.readouterr().out.splitlines()
     assert header.split() == ["#1", "#2"]
     assert any(line.startswith("throughput_rps") for line in figures)
     assert main(["watch", "1"]) == 2  # an import is never more than suspect
     assert capsys.readouterr().out.startswith("inconclusive: ")
-    assert main(["export", str(tmp_path / "runs.parquet"), "--filter", "number__gte=2", "--label", "commit=a1"]) == 0
+    assert main(["export", str(tmp_path / "runs.parquet"), "--filter", "number__in=2", "--label", "commit=a1"]) == 0
     assert pl.read_parquet(tmp_path / "runs.parquet")["number"].to_list() == [2]
     assert main(["watch", "99"]) == 3
     monkeypatch.setenv("BENCHHUB_URL", "http://127.0.0.1:9")  # the kept token is not for another installation
@@ -195,6 +201,42 @@ def test_the_notebook_goes_from_a_verdict_to_a_plot(
     assert printed.startswith("inconclusive\n")
     assert "throughput_rps" in shown[0]["text/plain"]
     assert len(re.findall("<circle", shown[-1]["image/svg+xml"])) == 3
+
+
+def test_with_a_key_of_ones_own_everything_is_stored_and_launched_once(
+    hub: Hub, live_server: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    numbers = [hub.import_file(REPORT, kind="wrk", key=key) for key in ("report-17", "report-17", "", "")]
+    assert numbers == [[1], [1], [2], [3]]
+    for number, key in ((4, "measured-17"), (4, "measured-17"), (5, ""), (6, "")):
+        with hub.session(key=key) as session:
+            session.log(rps=100)
+        assert session.run is not None
+        assert session.run.number == number
+    with pytest.raises(Trouble, match="used for another request"), hub.session(key="measured-17") as session:
+        session.log(rps=200)
+    monkeypatch.setenv("BENCHHUB_URL", live_server.url)
+    monkeypatch.setenv("BENCHHUB_TOKEN", token)
+    words = [f"--{name}={SETUP[name]}" for name in ("application", "recipe", "workload", "sut")]
+    for number in (7, 7):
+        assert main(["run", *words, f"--driver={SETUP['drivers'][0]}", "--no-wait", "--key", "build-17"]) == 0
+        assert f"Run #{number}: " in capsys.readouterr().err
+
+
+def test_a_file_that_two_people_import_is_each_ones_own(
+    hub: Hub,
+    live_server: LiveServer,
+    admin: Member,
+    make_member: MakeMember,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("BENCHHUB_URL", live_server.url)
+    for number, role in ((1, Role.LAUNCHER), (2, Role.EDITOR)):
+        member = make_member(admin.team, role)
+        monkeypatch.setenv("BENCHHUB_TOKEN", issue(member, name="mine", scopes=["read", "launch"])[1])
+        assert main(["import", str(REPORT), "--kind", "wrk"]) == 0
+        assert capsys.readouterr().out == f"{REPORT}: run #{number}\n"
 
 
 def test_an_experiment_is_launched_once_with_its_variants(hub: Hub) -> None:
