@@ -8,7 +8,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlencode
 
 from .assistant import serve
 from .connection import Trouble
@@ -90,10 +90,9 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    filters: dict[str, Any] = {**_pairs(options.filter)}
-    if options.label:
-        filters["label"] = _pairs(options.label)
-    options.file.write_bytes(Hub().runs_parquet(**filters))
+    labels = [("label", f"{key}={value}") for key, value in map(_pair, options.label)]
+    query = urlencode([*map(_pair, options.filter), *labels])
+    options.file.write_bytes(Hub().api.download(f"/runs.parquet?{query}"))
     print(f"{options.file}: {options.file.stat().st_size} bytes", file=sys.stderr)
     return 0
 
@@ -103,13 +102,14 @@ def _mcp(_options: argparse.Namespace) -> int:
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise Trouble(f"key=value is needed, not {text!r}.")
-        found[key] = value
-    return found
+    return dict(map(_pair, texts))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise Trouble(f"key=value is needed, not {text!r}.")
+    return key, value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -142,7 +142,9 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("--key", default="", help="a file that is stored already is stored again under another one")
     export = command("export", _export, "All runs of the filters as a Parquet file.")
     export.add_argument("file", type=Path)
-    export.add_argument("--filter", action="append", default=[], metavar="K=V", help="as GET /runs: recipe=limits")
+    export.add_argument(
+        "--filter", action="append", default=[], metavar="K=V", help="as GET /runs: recipe=limits; may be repeated"
+    )
     command("mcp", _mcp, "Tools for an assistant, over standard input and output (Model Context Protocol).")
     for one in (run, take, export):
         one.add_argument("--label", action="append", default=[], metavar="K=V", help="may be repeated")

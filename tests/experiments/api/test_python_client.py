@@ -203,6 +203,41 @@ def test_the_notebook_goes_from_a_verdict_to_a_plot(
     assert len(re.findall("<circle", shown[-1]["image/svg+xml"])) == 3
 
 
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (("--filter", "label=n=2", "--label", "os=linux"), [2]),
+        (("--filter", "label=n=1", "--filter", "label=os=linux"), [1]),
+        (("--label", "os=linux", "--label", "n=2"), [2]),
+        (("--filter", "param=n=1", "--filter", "param=http2=true"), [1]),
+        (("--filter", "number__in=1,2", "--filter", "label=os=bsd,x86"), []),
+        (("--filter", "state=queued", "--filter", "state=finished"), "state is given 2 times, and holds one value."),
+        (("--filter", "label"), "key=value is needed, not 'label'."),
+    ],
+)
+def test_every_filter_of_an_export_counts(
+    hub: Hub,
+    live_server: LiveServer,
+    token: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    filters: tuple[str, ...],
+    found: list[int] | str,
+) -> None:
+    for n, system in ((1, "linux"), (2, "linux"), (3, "bsd,x86")):
+        with hub.session(labels={"n": str(n), "os": system}, parameters={"http2": True, "n": n}) as session:
+            session.log(rps=n)
+    monkeypatch.setenv("BENCHHUB_URL", live_server.url)
+    monkeypatch.setenv("BENCHHUB_TOKEN", token)
+    file = tmp_path / "runs.parquet"
+    done = main(["export", str(file), *filters])
+    if isinstance(found, str):
+        assert (done, found in capsys.readouterr().err, file.exists()) == (3, True, False)
+    else:
+        assert (done, pl.read_parquet(file)["number"].to_list()) == (0, found)
+
+
 def test_with_a_key_of_ones_own_everything_is_stored_and_launched_once(
     hub: Hub, live_server: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
