@@ -31,7 +31,7 @@ class ClaimAsked(Frozen):
     """`worker` is host:pid:thread, as the owners of runs are named; `slots`: how many runs it takes at once."""
 
     protocol: int
-    worker: str = Field(max_length=100, pattern=r"^[^/]+:[0-9]+:[0-9]+$")
+    worker: str = Field(max_length=100, pattern=r"^[!-.0-~]+:[0-9]+:[0-9]+$")
     slots: int = Field(ge=1, le=1000)
     wait_s: float = Field(ge=0, le=LONGEST_POLL_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -14,6 +15,7 @@ from experiments.api.plumbing.auth import READ, WRITE, member_of
 from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, rows_of_page
 from experiments.api.shapes import MAX_ID, Body, RunNumber, Whole
 from experiments.keeping.retention import trash
+from experiments.models import Member
 from experiments.registry.errors import RequestError
 
 router = Router(auth=READ, tags=["trash"])
@@ -49,7 +51,9 @@ def list_trash(
     request: HttpRequest, cursor: int = CURSOR, limit: int = Query(trash.MOST_AT_ONCE, ge=1, le=MAX_ROWS)
 ) -> TrashOut:
     """What is in the trash, the latest first."""
-    return _now(request, cursor, limit)
+    found = trash.trash_of(member_of(request).team, most=cursor + limit + 1)
+    rows_of_page(request, found, cursor, limit)
+    return _page(found, cursor, limit)
 
 
 @router.post("", response=TrashOut, auth=WRITE)
@@ -60,7 +64,7 @@ def move_to_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
         trash.trash_runs(member, payload.runs)
     else:
         trash.trash_experiment(member, payload.experiment or 0)
-    return _now(request)
+    return _now(member)
 
 
 @router.post("/restore", response=TrashOut, auth=WRITE)
@@ -71,7 +75,7 @@ def restore_from_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
         trash.restore_runs(member, payload.runs)
     else:
         trash.restore_experiment(member, payload.experiment or 0)
-    return _now(request)
+    return _now(member)
 
 
 def _one_of(payload: TrashIn) -> str:
@@ -80,9 +84,12 @@ def _one_of(payload: TrashIn) -> str:
     return "runs" if payload.runs else "experiment"
 
 
-def _now(request: HttpRequest, cursor: int = 0, limit: int = trash.MOST_AT_ONCE) -> TrashOut:
-    found = trash.trash_of(member_of(request).team, most=cursor + limit + 1)
-    rows = rows_of_page(request, found, cursor, limit)
+def _now(member: Member) -> TrashOut:
+    """The first page, after a change."""
+    return _page(trash.trash_of(member.team, most=trash.MOST_AT_ONCE + 1), 0, trash.MOST_AT_ONCE)
+
+
+def _page(found: Sequence[trash.Trashed], cursor: int, limit: int) -> TrashOut:
     return TrashOut(
         next_cursor=str(cursor + limit) if cursor + limit < len(found) else "",
         items=[
@@ -94,6 +101,6 @@ def _now(request: HttpRequest, cursor: int = 0, limit: int = trash.MOST_AT_ONCE)
                 trashed_at=row.trashed_at,
                 removed_at=row.removed_at,
             )
-            for row in rows
+            for row in found[cursor : cursor + limit]
         ],
     )

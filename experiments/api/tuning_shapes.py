@@ -18,7 +18,7 @@ from experiments.models import Tuning
 
 SPACE_SAID = (
     "Parameters with their bounds; or the same as YAML text, which may have the fields of the search as well: "
-    "`metric`, `limits`, `budget_runs` and all others but its name, labels and priority, and what it runs where"
+    "`metric`, `limits`, `further_suts` and all others but `name`, `labels`, `priority` and those of a run"
 )
 
 

@@ -51,7 +51,7 @@ from experiments.running.queue.priorities import PRIORITIES
 router = Router(auth=READ, tags=["tunings"])
 
 IN_YAML = TuningIn.model_fields.keys() - SetupIn.model_fields.keys() - {"name", "space"}
-"""Fields that may stand in the YAML of the space as well: whatever is no name, document, host or parameter."""
+"""Fields that may stand in the YAML of the space as well: what asks and searches, not what a run is made of."""
 WITHOUT_SAID = (
     "The newest version of the recipe, where it is later than the one that was searched: the version that is made is "
     "without what changed meanwhile, which is a 409 until somebody says so"

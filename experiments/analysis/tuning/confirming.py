@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ BETTER = ("better", "better_size_uncertain")
 PAIR_HOURS = 6.0
 """Runs that began further apart are no pair: the drift between them is that of two days, not of one moment."""
 POWER, ROUNDS, MOST_PAIRS = 0.8, 4, 1_000_000
+"""The chance that a forecast aims at; rounds until its number is consistent with itself; more pairs nobody makes."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,18 @@ def pairs_wanted(settings: Settings, trials: Sequence[Trial], finalist: Finalist
     """How many pairs there shall be: so many that the interval is narrow enough, judged by its width alone.
 
     What the pairs say of the gain does not enter, so that their interval keeps its meaning; but after more budget it
-    does once, at the look that its level pays for: then there shall be as many as were said to do.
+    does once, at the look that its level pays for: a finalist that could not be told then gets as many as were said to
+    do, where the budget has them, and no other one gets more.
     """
+    before = standing(settings, trials[: settings.looked_at], finalist.config)
+    if settings.looks > 1 and len(before.logs) >= MIN_FOR_VERDICT:
+        telling = pairs_that_tell(replace(settings, looks=settings.looks - 1), before, tried)
+        left = (settings.budget_runs - settings.looked_at) // 2
+        return telling if telling is not None and telling - len(before.logs) <= left else len(before.logs)
     few = few_pairs(settings)
     logs = finalist.logs
     if len(logs) < few:
         return few
-    if settings.looks > 1:
-        before = standing(settings, trials[: settings.looked_at], finalist.config)
-        if (telling := pairs_that_tell(settings, before, tried)) is not None:
-            return max(telling, len(before.logs))
     quantile = student_quantile(len(logs) - 1, 1 - settings.level(tried) / 2)
     half = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
     most = max(few, int(MOST_RATIO * settings.budget_runs / 2))
@@ -110,22 +113,22 @@ def pairs_wanted(settings: Settings, trials: Sequence[Trial], finalist: Finalist
 
 
 def pairs_that_tell(settings: Settings, finalist: Finalist, tried: int) -> int | None:
-    """How many pairs in all would confirm this finalist, if it gains what it seems to; None when it seems to lose.
+    """How many pairs in all would confirm this finalist at the next look, if it gains what it seems to.
 
-    Of the chance to do so it is `POWER`: the interval at its level lies above 0 when the estimate is larger than half
-    of it, and the estimate itself moves by chance (sample size of a paired t test: Cohen, Statistical Power Analysis,
-    1988, ch. 2).
+    None when its pairs tell already, or when it seems to lose. The chance to confirm it is then `POWER`: the interval
+    lies above 0 when the estimate is larger than half of it, and the estimate itself moves by chance (sample size of a
+    paired t test: Cohen, Statistical Power Analysis, 1988, ch. 2).
     """
     logs = finalist.logs
     if len(logs) < MIN_FOR_VERDICT:
         return None
     sign = 1 if settings.higher_is_better else -1
     mean, sd = sign * float(np.mean(logs)), float(np.std(logs, ddof=1))
-    if mean <= 0:
+    if mean <= 0 or verdict_on(settings, finalist, tried).outcome != "inconclusive":
         return None
-    count = len(logs)
+    level, count = replace(settings, looks=settings.looks + 1).level(tried), len(logs)
     for _ in range(ROUNDS):  # the quantile depends a little on the number
-        quantile = student_quantile(count - 1, 1 - settings.level(tried) / 2) + normal_quantile(POWER)
+        quantile = student_quantile(count - 1, 1 - level / 2) + normal_quantile(POWER)
         count = max(MIN_FOR_VERDICT, math.ceil(min((quantile * sd / mean) ** 2, MOST_PAIRS)))
     return count
 

@@ -103,6 +103,8 @@ def _again(settings: Settings, trials: Sequence[Trial], finalist: Finalist) -> l
         host = of_block[0].host
         if host not in settings.confirming:  # its pair waits for it, others go on
             continue
+        if trials[-1].start_hours - of_block[0].start_hours > confirming.PAIR_HOURS:  # it cannot be a pair any more
+            continue
         for figure, config in ((base, settings.default), (mine, finalist.config)):
             key = settings.space.key(config)
             tries = sum(settings.space.key(one.config) == key for one in of_block)

@@ -141,7 +141,10 @@ class _Slots:
 def _next(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, left: int) -> tuple[Planned, ...]:
     """One round of the search, of at most `left` runs."""
     slots = _Slots(settings, trials, min(round_size(settings), left))
-    for one in owed(settings, trials)[: len(slots.free)]:
+    again = owed(settings, trials)
+    if len(settings.able) == 1 and again[-1:] == list(trials[-1:]):
+        again.pop()  # something else first: what is to blame, the configuration or its host, shows between the two
+    for one in again[: len(slots.free)]:
         host = one.host if one.host in slots.free else slots.free[0]
         slots.add(one.config, host, one.purpose, "again, for that run was invalid")
     controls = Counter(one.host for one in trials if one.purpose == "control" and one.status == "ok")
@@ -232,9 +235,8 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
 
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
     beliefs = Beliefs(settings, searched(trials))
-    next_look = replace(settings, looks=settings.looks + 1)
     out: list[confirming.Finalist] = []
-    more_pairs = 0
+    more_pairs: list[int] = []
     for tried, config in enumerate(_to_be_confirmed(settings, trials, beliefs), 1):
         if settings.space.is_forbidden(config):  # a region that was left out after its first pair
             continue
@@ -248,14 +250,15 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
         if claim := confirming.claim_of(settings, finalist, verdict, tried):
             return Better(claim)
         if verdict.outcome == "invalid":
-            more_pairs = max(more_pairs, confirming.pairs_wanted(settings, trials, finalist, tried))
-        elif verdict.outcome == "inconclusive" and (telling := pairs_that_tell(next_look, finalist, tried)):
-            more_pairs = max(more_pairs, telling - len(finalist.logs), 1)
+            more_pairs.append(confirming.pairs_wanted(settings, trials, finalist, tried))
+        elif telling := pairs_that_tell(settings, finalist, tried):
+            more_pairs.append(max(telling - len(finalist.logs), 1))
     if more_pairs:
+        more_runs = 2 * min(more_pairs)  # one that is confirmed is an answer
         return BudgetTooSmall(
-            f"A configuration looks better, but the budget did not suffice to tell: about {2 * more_pairs:,} more runs "
+            f"A configuration looks better, but the budget did not suffice to tell: about {more_runs:,} more runs "
             "would do, if it gains what it seems to.",
-            2 * more_pairs,
+            more_runs,
         )
     return NothingBetter("No configuration was confirmed to be better than the default." + _faster_ones(beliefs))
 

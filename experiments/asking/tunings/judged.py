@@ -33,16 +33,19 @@ class Judged:
 def judged(tuning: Tuning, step: TuningTrial, run: Run) -> Judged:
     """What the ended run of this trial says of its configuration.
 
-    What may be chance the first time is the configuration's own when it comes again: a server that the kernel killed,
-    because memory ran out; nothing answered; a figure that only this configuration does not have. The default is never
-    to blame so: all others are compared with it.
+    What may be chance the first time is the configuration's own when it comes again, and another run was measured in
+    between: a server that the kernel killed, because memory ran out; nothing answered; a figure that only this
+    configuration does not have. Where nothing was measured meanwhile, it may be an outage. The default is never to
+    blame so: all others are compared with it.
     """
     found = _of_one(tuning, run)
     if found.lacks and not tuning.trials.filter(result=Result.OK).exists():
         return replace(found, reason=f"{found.reason} Choose another metric, or a longer load.", hopeless=True)
+    if step.config == tuning.default:
+        return found
     if is_percentile(found.lacks):  # the others had it, so this configuration completed too few requests for it
         return Judged(Result.CRASHED, f"{label_of(found.lacks)}: too few requests were completed to tell it.")
-    if _perhaps_its_own(run, found) and step.config != tuning.default and _came_before(tuning, step):
+    if _perhaps_its_own(run, found) and _came_before(tuning, step, run):
         return Judged(Result.CRASHED, f"For the second time: {found.reason}")
     return found
 
@@ -55,11 +58,20 @@ def _perhaps_its_own(run: Run, found: Judged) -> bool:
     return bool(found.lacks) or {one["check"] for one in run.findings if one["level"] == "invalid"} <= PERHAPS_ITS_OWN
 
 
-def _came_before(tuning: Tuning, step: TuningTrial) -> bool:
-    """Whether an earlier trial of the same configuration ended in such a way, too."""
-    same = tuning.trials.filter(config=step.config, result=Result.INVALID, position__lt=step.position)
-    runs = [one.run for one in same.select_related("run") if one.run is not None]
-    return any(_perhaps_its_own(run, _of_one(tuning, run)) for run in runs)
+def _came_before(tuning: Tuning, step: TuningTrial, run: Run) -> bool:
+    """Whether an earlier trial of the same configuration ended in the same way, and one was measured since."""
+    measured = tuning.trials.filter(result=Result.OK, position__lt=step.position).last()
+    if measured is None:
+        return False
+    same = tuning.trials.filter(config=step.config, result=Result.INVALID, position__lt=measured.position)
+    earlier = [one.run for one in same.select_related("run") if one.run is not None]
+    return any(_perhaps_its_own(one, _of_one(tuning, one)) and _way(one) == _way(run) for one in earlier)
+
+
+def _way(run: Run) -> tuple[str, str, frozenset[str]]:
+    """How a run ended, so that two can be told apart: outcome, what failed, and the checks that make it invalid."""
+    checks = frozenset(one["check"] for one in run.findings if one["level"] == "invalid")
+    return run.outcome, run.failure, checks
 
 
 def _of_one(tuning: Tuning, run: Run) -> Judged:

@@ -79,9 +79,14 @@ def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 
 
 
 def _look(tuning: Tuning) -> None:
-    """Pairs of finalists that everybody could see get further ones now, so they are judged at a smaller level."""
+    """Pairs of finalists that everybody could see get further ones now, so they are judged at a smaller level.
+
+    More budget once more, before there is any other pair, is no further look.
+    """
     over = tuning.trials.exclude(result=TuningTrial.Result.NONE)
-    seen = over.filter(purpose=TuningTrial.Purpose.CONFIRM, result=TuningTrial.Result.OK)
+    seen = over.filter(
+        purpose=TuningTrial.Purpose.CONFIRM, result=TuningTrial.Result.OK, position__gte=tuning.looked_at
+    )
     if tuning.outcome != Outcome.BETTER and seen.exists():
         tuning.looks, tuning.looked_at = tuning.looks + 1, over.count()
 

@@ -16,7 +16,8 @@ from experiments.registry.metrics.vocabulary import ROLE_FIGURES, role_figure
 CHECK = "system_limit"
 """The finding that names the member that limits."""
 _OF_THE_RUN = {"cpu_ratio": "sut_cpu_ratio", "server_cpu_ratio": "server_cpu_ratio"}
-"""What the loaded server of a system has under the names that a single server has, too."""
+"""What the loaded server of a system has under the names of a single server alone; its memory has both names, for
+trends and limits of before have that of its role."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def test_more_budget_is_spent_on_as_many_pairs_as_were_said_to_do(budget: int, n
     trials = complete(first, noise=noise, gain=gain)
     finalist = standing(first, trials, MINE)
     assert claim_of(first, finalist, verdict_on(first, finalist, 1), 1) is None
-    said = pairs_that_tell(replace(first, looks=2), finalist, 1)
+    said = pairs_that_tell(first, finalist, 1)
     assert said is not None
     more = 2 * (said - len(finalist.logs))
     again = replace(first, budget_runs=budget + more, looks=2, looked_at=len(trials))
@@ -58,12 +58,20 @@ def test_what_was_said_to_do_confirms_a_gain_that_is_as_it_seemed_in_four_of_fiv
         for one, log in zip(alike, np.repeat(standing(SETTINGS, alike, MINE).logs, 2), strict=True)
     ]
     later = replace(SETTINGS, looks=2, looked_at=len(seen))
-    said = pairs_that_tell(later, standing(SETTINGS, seen, MINE), 1)
+    said = pairs_that_tell(SETTINGS, standing(SETTINGS, seen, MINE), 1)
     assert said is not None
     for seed in range(200):
         finalist = standing(later, pairs(said, noise=noise, gain=gain, seed=seed), MINE)
         confirmed += claim_of(later, finalist, verdict_on(later, finalist, 1), 1) is not None
     assert 0.7 < confirmed / 200 < 0.9
+
+
+def test_more_budget_goes_to_a_finalist_that_it_suffices_for_and_to_none_that_was_told() -> None:
+    unclear, told = pairs(8, noise=0.04, gain=0.03), pairs(30, noise=0.002, gain=0.004)
+    for trials, more, goes_on in ((unclear, 1000, True), (unclear, 4, False), (told, 1000, False)):
+        later = replace(SETTINGS, budget_runs=len(trials) + more, looks=2, looked_at=len(trials))
+        wanted = pairs_wanted(later, trials, standing(later, trials, MINE), 1)
+        assert (wanted > len(trials) // 2) == goes_on
 
 
 def test_nobody_is_told_how_many_runs_would_confirm_a_loss() -> None:

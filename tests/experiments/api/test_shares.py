@@ -80,7 +80,7 @@ def test_runs_and_experiments_go_to_the_trash_and_come_back(api: ApiClient, runs
     gone = api.post("/trash", {"runs": [number]})
     assert [(row["kind"], row["number"]) for row in gone.json()["items"]] == [("run", number)]
     assert api.get(f"/runs/{number}").status_code == 404
-    assert api.post("/trash/restore", {"runs": [number]}).json() == {"items": []}
+    assert api.post("/trash/restore", {"runs": [number]}).json()["items"] == []
     assert api.get(f"/runs/{number}").status_code == 200
     assert api.post("/trash", {"experiment": experiment}).json()["items"][0]["runs"] == 2
     assert api.get(f"/experiments/{experiment}").status_code == 404

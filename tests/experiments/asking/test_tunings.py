@@ -226,6 +226,7 @@ def test_budget_that_is_added_while_pairs_are_made_is_a_further_look_at_them(adm
     tuning.refresh_from_db()
     pause(admin, tuning)
     add_budget(admin, tuning, runs=200)
+    add_budget(admin, tuning, runs=1)  # in two parts, without any other pair in between
     found = settings_of(tuning, trials_over(tuning))
     assert (found.looks, found.looked_at) == (2, len(trials_over(tuning)))
 
@@ -289,6 +290,13 @@ def test_what_a_configuration_does_again_and_others_do_not_is_its_own(
     assert tuning.trials.filter(result="crashed").exists()
     assert not tuning.trials.filter(result="ok", config__nproc__gt=4096).exists()
     assert tuning.winner is None or tuning.winner["nproc"] <= 4096
+
+
+def test_an_outage_is_no_configurations_fault(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice, budget_runs=24)
+    tuning = play(tuning, lambda config, number: planted(config, number) if number < 12 else killed(config, number))
+    assert (tuning.state, tuning.trials.filter(result="crashed").count()) == ("stopped", 0)
+    assert "newest runs were all invalid" in tuning.sentence
 
 
 def test_a_default_that_is_killed_is_not_blamed(admin: Member, choice: Choice) -> None:
