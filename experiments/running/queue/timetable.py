@@ -37,11 +37,11 @@ class Queue:
         return self.before + len(self.waiting) + self.more
 
 
-def queue_of(team: Team, most_running: int | None = None, *, skip: int = 0, most: int = MAX_SHOWN) -> Queue:
+def queue_of(team: Team, most_running: int | None = None, *, skip: int = 0, most: int | None = None) -> Queue:
     """The team's queue with estimates: the first `most_running` of those that run (None = all), and `most` of those
-    that wait, behind the first `skip`. A fixed number of queries.
+    that wait (None = `MAX_SHOWN`), behind the first `skip`. A fixed number of queries.
     """
-    schedule, waiting_count = schedule_and_count(team, skip + most)
+    schedule, waiting_count = schedule_and_count(team, skip + (MAX_SHOWN if most is None else most))
     active, shown = schedule.active[:most_running], schedule.waiting[skip:]
     wanted = [expected.run_id for expected in (*active, *shown)]
     runs = {run.pk: run for run in Run.objects.for_team(team).with_names().filter(pk__in=wanted)}
