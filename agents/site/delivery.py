@@ -6,9 +6,10 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from agents.events import AnyEvent, Logged, Samples, to_json
 from agents.site.door import Door, patiently
@@ -22,6 +23,8 @@ MOST_BYTES = 1_000_000
 """Of the events of a batch, unless it is one: with their ages less than the 1 MiB that nginx takes by itself."""
 MOST_WAITING_BYTES = 64 << 20
 """On their way at a time: with the link away for an hour, a run with many readings takes as much of the disk."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Delivery:
                 async with self._changed:
                     while not self._waiting:
                         await self._changed.wait()
-                    batch = self._batch()
+                    batch = first_batch(self._waiting, lambda noted: len(noted.line))
                 await self._send(batch)
                 async with self._changed:
                     for noted in batch:
@@ -108,16 +111,6 @@ class Delivery:
                 self._error = error
                 self._changed.notify_all()
 
-    def _batch(self) -> list[Noted]:
-        batch: list[Noted] = []
-        size = 0
-        for noted in self._waiting:
-            if batch and (len(batch) == MOST_EVENTS or size + len(noted.line) > MOST_BYTES):
-                break
-            batch.append(noted)
-            size += len(noted.line)
-        return batch
-
     async def _send(self, batch: list[Noted]) -> None:
         first = self._delivered + 1
 
@@ -127,6 +120,18 @@ class Delivery:
             return send_events(self._door, self._run_id, self._fence, first, lines)
 
         await patiently(once, patience_s=self._patience_s)
+
+
+def first_batch(waiting: Iterable[T], bytes_of: Callable[[T], int]) -> list[T]:
+    """As many of the events, from the first one on, as are told at a time."""
+    batch: list[T] = []
+    size = 0
+    for one in waiting:
+        size += bytes_of(one)
+        if batch and (len(batch) == MOST_EVENTS or size > MOST_BYTES):
+            break
+        batch.append(one)
+    return batch
 
 
 def send_events(door: Door, run_id: int, fence: int, first: int, lines: Iterable[bytes]) -> Stored:

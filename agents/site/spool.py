@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from agents.site.wire import AGE
+
+logger = logging.getLogger(__name__)
 
 SMALL_BYTES = 65_536
 _HEADER = ("run", "fence", "first")
@@ -70,15 +73,25 @@ class LeftOver:
 def left_over(path: Path) -> LeftOver | None:
     """What is in such a file; None when its writer died before the first line was whole.
 
-    A line that was torn by the death of its writer has not happened.
+    A line that was torn by the death of its writer has not happened. Nor has one that is none, as a loss of power
+    leaves them, and what follows it.
     """
-    head, *lines = path.read_bytes().split(b"\n")
+    head, *written = path.read_bytes().split(b"\n")
     try:
         header = json.loads(head)
-    except ValueError:
+        run_id, fence, first = (int(header[name]) for name in _HEADER)
+    except (ValueError, TypeError, LookupError):
         return None
-    run_id, fence, first = (int(header[name]) for name in _HEADER)
-    return LeftOver(run_id, fence, first, tuple(_aged(line) for line in lines[:-1]))
+    lines: list[bytes] = []
+    for line in written[:-1]:
+        try:
+            lines.append(_aged(line))
+        except ValueError:
+            logger.warning(
+                "run %s: of %s events that were left only %s can be read", run_id, len(written) - 1, len(lines)
+            )
+            break
+    return LeftOver(run_id, fence, first, tuple(lines))
 
 
 def _aged(written: bytes) -> bytes:

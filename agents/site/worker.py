@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from typing import Any
 from agents.base.errors import MISTAKE_HINT, AgentError, FenceError, MistakeError
 from agents.base.log_context import bound
 from agents.site.checking import check_host
-from agents.site.delivery import MOST_EVENTS, send_events
-from agents.site.door import Door, Refused, StoreLost
+from agents.site.delivery import first_batch, send_events
+from agents.site.door import Door, Refused, RequestTooLarge, StoreLost
 from agents.site.keys import Keys
 from agents.site.looking import read_for_plan
 from agents.site.spool import LeftOver, left_over
@@ -99,12 +100,15 @@ class SiteWorker:
             self._left.discard(path)
 
     def _deliver(self, left: LeftOver) -> None:
+        waiting, first = deque(left.lines), left.first
         try:
-            for at in range(0, len(left.lines), MOST_EVENTS):
-                lines = left.lines[at : at + MOST_EVENTS]
-                send_events(self._door, left.run_id, left.fence, left.first + at, lines)
-        except (FenceError, MistakeError) as error:
-            logger.warning("run %s: %s events are not told any more: %s", left.run_id, len(left.lines), error)
+            while batch := first_batch(waiting, len):
+                send_events(self._door, left.run_id, left.fence, first, batch)
+                first += len(batch)
+                for _ in batch:
+                    waiting.popleft()
+        except (FenceError, MistakeError, RequestTooLarge) as error:  # the same once more ends in the same way
+            logger.warning("run %s: %s events are not told any more: %s", left.run_id, len(waiting), error)
 
     def _do(self, given: RunGiven) -> None:
         try:

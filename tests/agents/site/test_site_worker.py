@@ -23,6 +23,7 @@ from agents.site.keys import Keys
 from agents.site.spool import LeftOver, Spool, left_over
 from agents.site.store import HttpStore
 from agents.site.wire import RunGiven, Stored
+from agents.site.worker import SiteWorker
 from agents.working.store import StoreAway
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,6 +75,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def _stored(self, body: bytes) -> Any:
+        if self.path.endswith("/claims"):
+            return {}  # there is nothing to do
         events = [json.loads(line) for line in body.split(b"\n")]
         self.server.batches.append(len(events))
         self.server.events += events
@@ -361,6 +364,46 @@ def test_a_torn_line_of_the_spool_has_not_happened(tmp_path: Path) -> None:
     assert (left.first, told.pop("age_s") >= 0, told) == (11, True, {"kind": "logged"})
     spool.path.write_bytes(b'{"run": 7')
     assert left_over(spool.path) is None
+
+
+def test_what_follows_a_line_that_a_loss_of_power_took_has_not_happened(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = Spool(tmp_path, 7, 3, 11)
+    spool.add(b'{"kind": "logged"}')
+    with spool.path.open("ab") as file:
+        file.write(b"\0" * 4096 + b'\n1.5 {"kind": "samples"}\n')
+    left = left_over(spool.path)
+    assert left is not None
+    assert [json.loads(line)["kind"] for line in left.lines] == ["logged"]
+    assert "of 3 events that were left only 1 can be read" in caplog.text
+    for head in (b"\0" * 64, b"7", b'{"run": 7}'):
+        spool.path.write_bytes(head + b"\n")
+        assert left_over(spool.path) is None
+
+
+def one_claim(door: Door, folder: Path) -> None:
+    SiteWorker(door, Keys(folder), folder, slots=1, libraries=None)._claim()
+
+
+def test_what_was_left_is_told_in_batches_that_proxies_take(centre: Centre, door: Door, tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 7, 3, 1)
+    for _ in range(600):
+        spool.add(b'{"kind": "logged", "lines": ["%s"]}' % (b"x" * 3400))
+    one_claim(door, tmp_path)
+    assert (len(centre.events), spool.path.exists()) == (600, False)
+    assert max(len(body) for _, body in centre.asked) <= 1 << 20
+
+
+def test_what_was_left_and_no_proxy_takes_keeps_a_worker_from_no_other_run(
+    centre: Centre, door: Door, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = Spool(tmp_path, 7, 3, 1)
+    spool.add(b'{"kind": "logged"}')
+    centre.answer = (413, "<h1>Request Entity Too Large</h1>")
+    one_claim(door, tmp_path)
+    assert ([path for path, _ in centre.asked], spool.path.exists()) == (["events", "claims"], False)
+    assert "run 7: 1 events are not told any more" in caplog.text
 
 
 def test_what_a_worker_of_before_has_left_is_told_without_an_age(tmp_path: Path) -> None:
