@@ -106,14 +106,19 @@ def _phase_spans(run: Run, window: Window, events: Sequence[RunEvent], origin: O
     """A phase that another worker went on with is one span, from its first start to its last end."""
     began: dict[str, datetime] = {}
     ended: dict[str, datetime] = {}
+    under_way: dict[str, datetime] = {}  # since when, as `agents.record` has it: durations count from there
     failed = {one.payload["phase"]: one for one in events if one.kind == "failed"}
     for event in events:
         if event.kind == "phase_started":
             at_unix_s = event.payload.get("at_unix_s")  # old runs did not say when a phase began
-            began.setdefault(event.payload["phase"], from_unix_s(at_unix_s) if at_unix_s else event.at)
-        elif event.kind == "phase_finished" and (start := began.get(event.payload["phase"])):
+            start = from_unix_s(at_unix_s) if at_unix_s else event.at
+            began.setdefault(event.payload["phase"], start)
+            under_way.setdefault(event.payload["phase"], start)
+        elif event.kind == "phase_finished" and (since := under_way.pop(event.payload["phase"], None)):
             # The time of the event is not that of the end: it may have waited for a store that was away.
-            ended[event.payload["phase"]] = start + timedelta(seconds=event.payload["duration_s"])
+            ended[event.payload["phase"]] = since + timedelta(seconds=event.payload["duration_s"])
+        elif event.kind == "restored":
+            under_way.clear()
     spans = []
     for phase in (name for name in PHASES if name in began):
         stopped = failed.get(phase)

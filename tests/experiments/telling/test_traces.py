@@ -106,6 +106,22 @@ def test_a_phase_ends_when_it_ended_however_late_that_was_told(collector: Receiv
     assert {(task.start_time_unix_nano, task.end_time_unix_nano) for task in tasks} == {(10**18, 10**18 + 5 * 10**8)}
 
 
+def test_a_phase_that_another_worker_did_again_ends_with_the_last_time(collector: Receiver, launched: Run) -> None:
+    def again(phase: Any, began_s: int, duration_s: int) -> list[e.AnyEvent]:
+        return [e.PhaseStarted(phase, 1e9 + began_s), e.PhaseFinished(phase, duration_s)]
+
+    rest = [one for one in whole_run() if getattr(one, "phase", "") not in ("restore", "verify")]
+    restored = rest.index(e.Restored({}))
+    left = [*again("restore", 0, 10), e.PhaseStarted("verify", 1e9 + 10)]  # by the death of their worker
+    verified = again("verify", 120, 115)  # it had not come to its end: its duration is that since its first start
+    run = finish_next([*rest[:restored], *left, *again("restore", 100, 20), *verified, *rest[restored:]])
+    send_trace(run.pk)
+    spans = {span.name: span for span in spans_in(collector.bodies[0])}
+    for phase, began_s, ended_s in (("restore", 0, 120), ("verify", 10, 125)):
+        assert spans[phase].start_time_unix_nano == (10**9 + began_s) * 10**9
+        assert spans[phase].end_time_unix_nano == (10**9 + ended_s) * 10**9
+
+
 def test_a_failed_run_says_in_which_phase_and_why(collector: Receiver, launched: Run) -> None:
     begun = whole_run()
     until = begun.index(e.PhaseStarted("measure"))
