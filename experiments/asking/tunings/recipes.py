@@ -9,7 +9,7 @@ from django.db import transaction
 
 from experiments.asking.tunings.trials import trials_over
 from experiments.asking.tunings.wording import answer_sentence, config_text, smallest_evidence
-from experiments.models import Member, Recipe, Role, Tuning
+from experiments.models import Member, Recipe, Role, Team, Tuning
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict
 from experiments.registry.teams.access import require
@@ -25,28 +25,30 @@ def save_recipe(member: Member, tuning: Tuning, *, without_version: int | None =
     require(member, Role.EDITOR)
     if tuning.winner is None:
         raise Conflict("There is no configuration that was confirmed to be better.")
-    if tuning.smaller_recipe is not None and is_saved(tuning):
-        return tuning.smaller_recipe
     config = tuning.smallest["config"] if tuning.smallest else tuning.winner
-    lost = left_out(tuning)
-    if lost and lost[-1].version != without_version:
-        raise Conflict(
-            f"{_named(lost)} came after {tuning.recipe}, which was searched and of which the new version is made: what "
-            f"changed meanwhile is not in it. Say that this is meant (without_version={lost[-1].version}), or give "
-            f"{lost[-1]} the answer yourself: {config_text(config, tuning.default)}."
-        )
     body = copy.deepcopy(tuning.recipe.body)
     for name, value in {**tuning.parameters, **config}.items():
         body["parameters"][name]["default"] = value
-    made_of = f"Made of version {tuning.recipe.version}, without what {_named(lost)} changed." if lost else ""
     found = f"Tuning search {tuning.pk}: {config_text(config, tuning.default)}."
-    note = " ".join(
-        filter(None, [made_of, found, smallest_evidence(tuning), answer_sentence(tuning, trials_over(tuning))])
-    )
+    evidence = [found, smallest_evidence(tuning), answer_sentence(tuning, trials_over(tuning))]
     with transaction.atomic():
-        made = save_version(
-            member, Recipe, tuning.recipe.name, body, note=note if len(note) <= 400 else note[:399] + "…"
-        )
+        # The lock of `save_version`, so that no version comes between the look at the later ones and this one.
+        Team.objects.select_for_update(no_key=True).get(pk=member.team_id)
+        tuning.refresh_from_db(fields=["smaller_recipe"])
+        if tuning.smaller_recipe is not None and is_saved(tuning):
+            return tuning.smaller_recipe
+        lost = left_out(tuning)
+        if lost and lost[-1].version != without_version:
+            raise Conflict(
+                f"{_named(lost)} came after {tuning.recipe}, which was searched and of which the new version is made: "
+                f"what changed meanwhile is not in it. Say that this is meant (without_version={lost[-1].version}), or "
+                f"give {lost[-1]} the answer yourself: {config_text(config, tuning.default)}.",
+                field="without_version",
+            )
+        made_of = f"Made of version {tuning.recipe.version}, without what {_named(lost)} changed." if lost else ""
+        note = " ".join(filter(None, [made_of, *evidence]))
+        note = note if len(note) <= 400 else note[:399] + "…"
+        made = save_version(member, Recipe, tuning.recipe.name, body, note=note)
         Tuning.objects.filter(pk=tuning.pk).update(smaller_recipe=made)
     tuning.smaller_recipe = made
     return made

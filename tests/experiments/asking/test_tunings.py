@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from agents import events as e
 from agents.events import AnyEvent
@@ -149,8 +150,10 @@ def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebod
     safer, safest = (version({"kind": "environment", "variables": {"SAFE": value}}) for value in ("1", "2"))
     assert left_out(tuning) == [safer, safest]
     for without in (None, safer.version, tuning.recipe.version):
-        with pytest.raises(Conflict, match=r"limits v3 to v4 came after limits v2.*without_version=4.*: mode=fast\."):
+        words = r"limits v3 to v4 came after limits v2.*without_version=4.*: mode=fast\."
+        with pytest.raises(Conflict, match=words) as refused:
             save_recipe(admin, tuning, without_version=without)
+        assert refused.value.field == "without_version"
     made = save_recipe(admin, tuning, without_version=safest.version)
     assert made.note.startswith("Made of version 2, without what limits v3 to v4 changed. Tuning search")
     version({"kind": "environment", "variables": {"SAFE": "3"}})
@@ -162,6 +165,44 @@ def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebod
     version()  # all is as it was searched again
     assert left_out(tuning) == []
     assert save_recipe(admin, tuning).note.startswith("Tuning search")
+
+
+def test_what_somebody_saves_at_the_same_moment_is_seen_by_whoever_saves_an_answer(
+    admin: Member, choice: Choice
+) -> None:
+    tuning = start(admin, choice)
+    TUNINGS.cancel(admin, tuning)
+    winner = {**tuning.default, "mode": "fast"}
+    Tuning.objects.update(state="finished", outcome="better", winner=winner, gain_ratio=0.2, low_ratio=0.1,
+                          high_ratio=0.3)  # fmt: skip
+    tuning.refresh_from_db()
+
+    def saved_while_the_lock_was_waited_for(save: Callable[[], object]) -> Callable[..., Any]:
+        left = [save]
+
+        def look(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
+            if "FOR NO KEY UPDATE" in sql and left:
+                left.pop()()
+            return execute(sql, *arguments)
+
+        return look
+
+    def safer() -> Recipe:
+        added = {"kind": "environment", "variables": {"SAFE": "1"}}
+        return save_version(admin, Recipe, "limits", {**RECIPE, "steps": [*choice.recipe.body["steps"], added]})
+
+    with (
+        connection.execute_wrapper(saved_while_the_lock_was_waited_for(safer)),
+        pytest.raises(Conflict, match="limits v3 came after limits v2"),
+    ):
+        save_recipe(admin, tuning)
+    assert safer().version == 3  # the refusal undid it, which was in its transaction here
+    twin = Tuning.objects.get(pk=tuning.pk)
+    with connection.execute_wrapper(
+        saved_while_the_lock_was_waited_for(lambda: save_recipe(admin, twin, without_version=3))
+    ):
+        assert save_recipe(admin, tuning, without_version=3) == twin.smaller_recipe
+    assert Recipe.objects.filter(name="limits").count() == 4
 
 
 def test_every_trial_is_a_function_of_those_before_it_and_is_launched_once(admin: Member, choice: Choice) -> None:
