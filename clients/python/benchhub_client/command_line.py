@@ -85,8 +85,24 @@ def _import(options: argparse.Namespace) -> int:
         key = hashlib.sha256(repr(known_by).encode()).hexdigest()
         numbers = hub.import_file(path, kind=options.kind, key=key, labels=labels)
         before = ", stored before" if hub.api.replayed else ""
+        if before and (gone := [f"run #{number}" for number in numbers if _is_gone(hub, number)]):
+            raise Trouble(
+                f"{path} was stored before, but {', '.join(gone)} was deleted since. Get it back from the trash while "
+                "it is there, or store the file again with another --key."
+            )
         print(f"{path}: {', '.join(f'run #{number}' for number in numbers)}{before}")
     return 0
+
+
+def _is_gone(hub: Hub, number: int) -> bool:
+    """Whether the run was deleted; False as well where the token may not read."""
+    try:
+        hub.api.get(f"/runs/{number}?fields=number")
+    except Trouble as trouble:
+        if trouble.status not in (403, 404):
+            raise
+        return trouble.status == 404
+    return False
 
 
 def _export(options: argparse.Namespace) -> int:

@@ -31,7 +31,14 @@ HINTS = {401: "The token is unknown here; is BENCHHUB_TOKEN whole, not expired, 
 
 
 class Trouble(Exception):
-    """Nothing that waiting would put right; the message says what to do."""
+    """Nothing that waiting would put right; the message says what to do.
+
+    `status` is that of HTTP where BenchHub has refused something, else 0.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NoRedirects(HTTPRedirectHandler):
@@ -144,7 +151,7 @@ class Api:
             if error.code in RETRIED_STATUS:
                 after_s = error.headers.get("Retry-After", "")
                 raise Again(explain(error), float(after_s) if after_s.isdigit() else None) from error
-            raise Trouble(explain(error)) from error
+            raise Trouble(explain(error), error.code) from error
         except (URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, ssl.SSLCertVerificationError):

@@ -25,6 +25,7 @@ from clients.python import benchhub_client
 from clients.python.benchhub_client import Hub, Trouble, watching
 from clients.python.benchhub_client.command_line import main
 from clients.python.benchhub_client.login import login_file
+from experiments.keeping.retention.trash import trash_runs
 from experiments.models import Member, Role, Run, RunEvent
 from experiments.registry.teams.tokens import issue
 from tests.experiments.api.test_auth import NAMES
@@ -181,6 +182,26 @@ def test_the_commands_log_in_import_compare_and_export(
     monkeypatch.setenv("BENCHHUB_URL", "http://127.0.0.1:9")  # the kept token is not for another installation
     assert main(["watch", "1"]) == 3
     assert "BENCHHUB_TOKEN" in capsys.readouterr().err
+
+
+def test_a_file_whose_run_was_deleted_is_not_called_stored(
+    hub: Hub, live_server: LiveServer, admin: Member, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("BENCHHUB_URL", live_server.url)
+    taken = ["import", str(REPORT), "--kind", "wrk"]
+    for scopes, status in ((["read", "launch"], 3), (["launch"], 0)):  # what a token may not read it cannot look up
+        monkeypatch.setenv("BENCHHUB_TOKEN", issue(admin, name="client", scopes=scopes)[1])
+        assert main(taken) == main(taken) == 0
+        number = Run.objects.latest("number").number
+        trash_runs(admin, [number])
+        capsys.readouterr()
+        assert main(taken) == status
+        told = capsys.readouterr()
+        if status:
+            assert (told.out, f"run #{number} was deleted since" in told.err, "--key" in told.err) == ("", True, True)
+            assert main([*taken, "--key", "again"]) == 0
+            Run.objects.filter(number=number).delete()
+            assert main(taken) == status
 
 
 def test_the_notebook_goes_from_a_verdict_to_a_plot(
