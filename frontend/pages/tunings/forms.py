@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 from django import forms
@@ -35,6 +36,7 @@ SAME = (
 )
 """What form, plan and stored search call alike."""
 SIDES = [("at_most", "at most"), ("at_least", "at least")]
+_PART = re.compile(r'\s*"((?:[^"]|"")*)"\s*(?=[,#]|\Z)|[^,#]*')
 
 
 class TuningForm(PartsForm):
@@ -74,7 +76,8 @@ class TuningForm(PartsForm):
         required=False,
         max_length=20_000,
         label="Try first",
-        help_text="One configuration a line: PARAMETER = VALUE, joined by commas, then # and where it is from.",
+        help_text="One configuration a line: PARAMETER = VALUE, joined by commas, then # and where it is from. "
+        'In quotation marks where a comma or # is in the value: "PARAMETER = A,B".',
         widget=forms.Textarea(
             attrs={
                 "rows": 2,
@@ -233,13 +236,15 @@ class TuningForm(PartsForm):
         return [line.strip() for line in self.cleaned_data[name].splitlines() if line.strip()]
 
     def _start(self, line: str) -> dict[str, Any]:
-        text, _, why = line.partition("#")
-        config = {}
-        for part in filter(str.strip, text.split(",")):
+        parts, why = _parts(line)
+        config: dict[str, Any] = {}
+        for part in filter(str.strip, parts):
             name, equals, value = (one.strip() for one in part.partition("="))
             if not equals or name not in self.parameters:
                 said = f"{part.strip()[:60]!r} is not PARAMETER = VALUE of a parameter of the recipe."
                 raise RequestError(said, field="space.starts")
+            if name in config:
+                raise RequestError(f"{name} is given twice in one configuration.", field="space.starts")
             try:
                 config[name] = self.parameters[name].read(name, "" if value == EMPTY_TEXT else value)
             except PlanError as error:
@@ -274,9 +279,24 @@ def initial_of(space: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(start: dict[str, Any]) -> str:
-    """A start as a person writes it."""
-    config = ", ".join(f"{name} = {parameter_text(value)}" for name, value in start["config"].items())
+    """A start as a person writes it, and `_parts` reads it."""
+    parts = [f"{name} = {parameter_text(value)}" for name, value in start["config"].items()]
+    config = ", ".join('"{}"'.format(one.replace('"', '""')) if {",", "#"} & {*one} else one for one in parts)
     return f"{config} # {' '.join(start['why'].split())}" if start.get("why") else config
+
+
+def _parts(line: str) -> tuple[list[str], str]:
+    """What the commas of a start part, and what is behind its #.
+
+    In quotation marks a part is taken as it is, and a quotation mark in it is written twice, as in a list of runs.
+    """
+    found: list[str] = []
+    at = -1
+    while at < 0 or line[at : at + 1] == ",":
+        match = cast("re.Match[str]", _PART.match(line, at + 1))
+        found.append(match[0] if match[1] is None else match[1].replace('""', '"'))
+        at = match.end()
+    return found, line[at + 1 :]
 
 
 def _end(value: float | None) -> float | int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -288,10 +290,33 @@ def test_configurations_to_try_first_and_a_cold_start_are_chosen_in_the_form_and
         ("nofile = 9", "outside of what may be tried"),
         ("nproc = 9", "it is not searched"),
         ("# none", "at least 1 item"),
+        ("nofile = 2048, mode = fast, nofile = 8192", "nofile is given twice"),
+        ("mode = fast,slow", "&#x27;slow&#x27; is not PARAMETER = VALUE"),
+        ('"mode = fast', "&#x27;&quot;mode = fast&#x27; is not PARAMETER = VALUE"),
     ):
         refused = browser.post(address("new_tuning", admin.team), sent | {"starts": line})
         assert refused.status_code == 422
         assert re.search(rf'id_starts_error">\s*<li>[^<]*{re.escape(said)}', refused.content.decode()), line
+
+
+def test_a_configuration_to_try_first_may_have_commas_and_comment_signs_in_its_values(
+    browser: Client, admin: Member, stock: dict[str, Any]
+) -> None:
+    logged, quoted = "gc*,safepoint=info", 'say "x" # y'
+    body: dict[str, Any] = copy.deepcopy(RECIPE)
+    body["parameters"]["mode"]["choices"] = ["plain", logged, quoted]
+    recipe = save_version(admin, Recipe, "limits", body)
+    choice = Choice(**stock | {"recipe": recipe})
+    starts = [
+        {"config": {"mode": logged, "nofile": 2048}, "why": "of # 7"},
+        {"config": {"nofile": 2048, "mode": quoted}, "why": ""},
+    ]
+    made = start_tuning(admin, TuningPlan("Logs", choice, {**SPACE, "starts": starts}, budget_runs=30))
+    page = browser.get(address("new_tuning", admin.team), {"from": made.pk}).content.decode()
+    (shown,) = re.findall(r'<textarea name="starts"[^>]*>\s*(.*?)</textarea>', page, re.DOTALL)
+    sent = typed(choice) | {"starts": unescape(shown), "forbidden": "", "c_mode": ""}
+    assert browser.post(address("new_tuning", admin.team), sent).status_code == 302
+    assert Tuning.objects.latest("pk").space["starts"] == starts
 
 
 def test_limits_on_figures_of_members_are_chosen_in_the_form_and_stay_in_a_copy(
