@@ -84,7 +84,7 @@ def test_runs_and_experiments_go_to_the_trash_and_come_back(api: ApiClient, runs
     assert api.get(f"/runs/{number}").status_code == 200
     assert api.post("/trash", {"experiment": experiment}).json()["items"][0]["runs"] == 2
     assert api.get(f"/experiments/{experiment}").status_code == 404
-    assert api.post("/trash/restore", {"experiment": experiment}).json() == {"items": []}
+    assert api.post("/trash/restore", {"experiment": experiment}).json()["items"] == []
     for wrong in ({}, {"runs": [number], "experiment": experiment}):
         assert api.post("/trash", wrong).status_code == 422
     assert api.post("/trash", {"runs": [99]}).status_code == 404
