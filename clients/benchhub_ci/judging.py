@@ -74,7 +74,7 @@ def wait(api: Api, what: str, timeout_s: float, query: list[tuple[str, str]]) ->
 def report(verdict: dict[str, Any], options: argparse.Namespace) -> int:
     """Markdown to standard output and into the files that were asked for; the exit status."""
     print(verdict["markdown"], flush=True)
-    say(f"{verdict['outcome']}: {verdict['url']}")
+    say(f"{verdict['outcome'] if verdict['finished'] else 'under way'}: {verdict['url']}")
     for reason in verdict["reasons"]:
         say(reason)
     say(f"Comment: {'yes' if verdict['comment'] else 'no'}. {verdict['comment_reason']}")

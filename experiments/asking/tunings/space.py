@@ -140,6 +140,8 @@ def _check_may_be(parameter: Parameter, recipe: RecipeDocument, values: Sequence
 
 def with_forbidden(document: SpaceDocument, recipe: RecipeDocument, mixture: str) -> SpaceDocument:
     """The document with one forbidden mixture more. RequestError, of the field `mixture`, when it cannot be one."""
+    if mixture.strip() in document.forbidden:
+        raise RequestError("This region is left out already.", field="mixture")
     try:
         made = read_space({**document.model_dump(mode="json"), "forbidden": [*document.forbidden, mixture.strip()]})
         space = space_of(made, recipe)
@@ -187,10 +189,12 @@ def _parameter(one: Range, declared: Mapping[str, Declared]) -> Parameter:
     condition = None
     if one.only_when:
         name, relation, rest = _split(one.only_when, "only_when")
-        if relation != "is" or name not in declared:
+        if relation != "is":
             raise _wrong(
                 one.name, f"{one.name}: write the condition as PARAMETER = VALUE, VALUE, not {one.only_when!r}."
             )
+        if name not in declared:
+            raise _wrong(one.name, f"{one.name}: its condition is on {name}, which must be searched before it.")
         condition = Condition(name, tuple(_value(declared[name], name, text) for text in rest.split(",")))
     choices = _choices(one, mine)
     low = mine.minimum if one.low is None else one.low
@@ -232,6 +236,8 @@ def _clauses(text: str, declared: Mapping[str, Declared]) -> tuple[Clause, ...]:
         for one in (name, rest):
             if one == name and one not in declared:
                 raise RequestError(f"forbidden: {one} is not searched.", field="space.forbidden")
+        if rest[0] in "=<>" and declared[name].type != "str":  # >= or ==; a text may begin so
+            raise _no_clause(part, "forbidden")
         if rest in declared:
             found.append(Clause(name, relation, other=rest))
         else:
@@ -242,10 +248,13 @@ def _clauses(text: str, declared: Mapping[str, Declared]) -> tuple[Clause, ...]:
 def _split(text: str, field: str) -> tuple[str, Relation, str]:
     match = _CLAUSE.fullmatch(text.strip())
     if match is None:
-        raise RequestError(
-            f"{text!r} is not PARAMETER = VALUE, PARAMETER < VALUE or PARAMETER > VALUE.", field=f"space.{field}"
-        )
+        raise _no_clause(text, field)
     return match[1], _RELATIONS[match[2]], match[3].strip()
+
+
+def _no_clause(text: str, field: str) -> RequestError:
+    said = f"{text!r} is not PARAMETER = VALUE, PARAMETER < VALUE or PARAMETER > VALUE."
+    return RequestError(said, field=f"space.{field}")
 
 
 def _value(declared: Declared, name: str, text: str) -> Value:

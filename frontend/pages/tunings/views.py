@@ -298,7 +298,8 @@ def _initial(request: TeamRequest) -> dict[str, Any]:
         return library_initial(request, name)
     source = id_in(request.GET.get("from", ""))
     if source is None:
-        return last_parts(request)
+        # Without its parameters: what is compared with are the recipe's defaults, not what the last run tried.
+        return {name: value for name, value in last_parts(request).items() if not name.startswith("p_")}
     found = live.TUNINGS.find(request.team, source)
     initial: dict[str, Any] = {name: getattr(found, name) for name in SAME}
     initial |= {name: getattr(found, f"{name}_id") for name in ("application", "recipe", "workload", "sut")}

@@ -349,7 +349,7 @@ def test_a_metric_that_no_run_has_ends_the_search_at_once(admin: Member, choice:
     limits = [LimitWanted("latency_p99_ms", at_most=1e6)]
     tuning = play(start(admin, choice, limits=limits), too_slow)
     assert (tuning.state, tuning.trials.exclude(result="").count()) == ("stopped", 1)
-    assert "Choose another metric, or a longer load." in tuning.sentence
+    assert "Search again with another metric or a longer load." in tuning.sentence
 
 
 def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -> None:
@@ -606,7 +606,7 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {"parameters": [{"name": "nofile", "low": 1024, "high": 2048}]}}, "space.nofile", "default"),
         ({"space": {"parameters": [{"name": "mode", "choices": ["plain", "odd"]}]}}, "space.mode", "not one of"),
         ({"space": {"parameters": [{"name": "mode"}, {"name": "mode"}]}}, "space", "name of its own"),
-        ({"space": {"parameters": [{"name": "mode", "only_when": "x = 1"}]}}, "space.mode", "PARAMETER = VALUE"),
+        ({"space": {"parameters": [{"name": "mode", "only_when": "x = 1"}]}}, "space.mode", "on x, which must be"),
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["heap > 4"]}}, "space.forbidden", "heap"),
         ({"space": {"parameters": [{"name": "mode"}], "forbidden": ["quick"]}}, "space.forbidden", "is not PARAMETER"),
         (
@@ -615,6 +615,8 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
             "never 'fats' here; it may be plain, fast",
         ),
         ({"space": {**SPACE, "forbidden": ["mode == fast"]}}, "space.forbidden", "never '= fast'"),
+        ({"space": {**SPACE, "forbidden": ["nproc >= 2048"]}}, "space.forbidden", "'nproc >= 2048' is not PARAMETER ="),
+        ({"space": {**SPACE, "forbidden": ["nproc == 2048"]}}, "space.forbidden", "'nproc == 2048' is not PARAMETER ="),
         ({"space": {**SPACE, "forbidden": ["nproc = 9"]}}, "space.forbidden", "never 9 here; it may be 1024 to 8192"),
         ({"space": {**SPACE, "forbidden": ["mode > fast and nproc > 2048"]}}, "space.forbidden", "mode has no order"),
         ({"space": {**SPACE, "forbidden": ["nproc > mode"]}}, "space.forbidden", "mode has no order"),
@@ -761,6 +763,8 @@ def test_a_region_is_left_out_beside_mixtures_that_were_taken_before_they_were_l
     tuning.save()
     leave_out(admin, tuning, "nofile > 60000")
     assert tuning.space["forbidden"] == ["mode = Fast and nproc > 2048", "nofile > 60000"]
+    with pytest.raises(RequestError, match="left out already"):
+        leave_out(admin, tuning, "nofile > 60000 ")
 
 
 def test_a_condition_may_name_values_beyond_bounds_that_were_narrowed(admin: Member, choice: Choice) -> None:
