@@ -40,7 +40,8 @@ def judged(tuning: Tuning, step: TuningTrial, run: Run) -> Judged:
     """
     found = _of_one(tuning, run)
     if found.lacks and not tuning.trials.filter(result=Result.OK).exists():
-        return replace(found, reason=f"{found.reason} Search again with another metric or a longer load.", hopeless=True)
+        said = f"{found.reason} Search again with another metric or a longer load."
+        return replace(found, reason=said, hopeless=True)
     if step.config == tuning.default:
         return found
     if is_percentile(found.lacks):  # the others had it, so this configuration completed too few requests for it
