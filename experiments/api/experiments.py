@@ -31,8 +31,8 @@ from experiments.api.finding import find_experiment, named_document, named_host,
 from experiments.api.plumbing.auth import LAUNCH, READ, member_of
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import tell_pages_of
-from experiments.api.plumbing.several import several
 from experiments.api.plumbing.sparse import FIELDS, sparse
+from experiments.api.several import several
 from experiments.api.shapes import MAX_ID, Named, RunRow, experiment_url
 from experiments.api.verdicts import MAX_WAIT_S, RuleQuery, VerdictOut, absolute, waited_for
 from experiments.asking.launching import cancelling, creating, launch, pausing

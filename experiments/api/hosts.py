@@ -32,8 +32,8 @@ from experiments.api.plumbing.auth import ADMIN, LAUNCH, READ, WRITE, member_of
 from experiments.api.plumbing.conditional import CHANGE_EXTRA, READ_EXTRA, insist_on_match, tagged
 from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, rows_of_page
-from experiments.api.plumbing.several import several
 from experiments.api.plumbing.sparse import FIELDS, sparse
+from experiments.api.several import several
 from experiments.judging.evidence.host_canaries import host_history
 from experiments.models import Host, Member, Role
 from experiments.registry.errors import RequestError

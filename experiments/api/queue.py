@@ -10,7 +10,7 @@ from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, member_of
-from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, tell_page
+from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, tell_pages_of
 from experiments.api.shapes import RunRow
 from experiments.running.queue.timetable import MAX_SHOWN, Line, queue_of
 
@@ -56,11 +56,11 @@ def get_queue(
     """What runs now, and what waits in the order in which it will start; times are estimates."""
     team = member_of(request).team
     found = queue_of(team, skip=cursor, most=limit)
-    following = cursor + len(found.waiting) if found.more else ""
-    tell_page(request, following)
-    return QueueOut(
+    page = QueueOut(
         running=[QueuedRun.of(line, team.slug) for line in found.running],
         waiting=[QueuedRun.of(line, team.slug) for line in found.waiting],
         more=found.more,
-        next_cursor=str(following),
+        next_cursor=str(cursor + len(found.waiting)) if found.more else "",
     )
+    tell_pages_of(request, page)
+    return page

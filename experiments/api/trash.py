@@ -12,7 +12,7 @@ from ninja.params.functions import Query
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, WRITE, member_of
-from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, rows_of_page
+from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, tell_pages_of
 from experiments.api.shapes import MAX_ID, Body, RunNumber, Whole
 from experiments.keeping.retention import trash
 from experiments.models import Member
@@ -52,8 +52,9 @@ def list_trash(
 ) -> TrashOut:
     """What is in the trash, the latest first."""
     found = trash.trash_of(member_of(request).team, most=cursor + limit + 1)
-    rows_of_page(request, found, cursor, limit)
-    return _page(found, cursor, limit)
+    page = _page(found, cursor, limit)
+    tell_pages_of(request, page)
+    return page
 
 
 @router.post("", response=TrashOut, auth=WRITE)

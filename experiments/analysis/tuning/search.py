@@ -15,7 +15,6 @@ import numpy as np
 
 from experiments.analysis.tuning import confirming, pairing
 from experiments.analysis.tuning.beliefs import Beliefs
-from experiments.analysis.tuning.confirming import pairs_that_tell
 from experiments.analysis.tuning.proposing import expected_excess, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
 from experiments.analysis.tuning.space import Config, Value
@@ -251,7 +250,7 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
             return Better(claim)
         if verdict.outcome == "invalid":
             more_pairs.append(confirming.pairs_wanted(settings, trials, finalist, tried))
-        elif telling := pairs_that_tell(settings, finalist, tried):
+        elif telling := confirming.pairs_that_tell(settings, finalist, tried):
             more_pairs.append(max(telling - len(finalist.logs), 1))
     if more_pairs:
         more_runs = 2 * min(more_pairs)  # one that is confirmed is an answer

@@ -45,10 +45,10 @@ def read_conditions(given: Mapping[str, str]) -> tuple[Condition, ...]:
         if operation == "in" and field in CHOICES:
             part = "drivers__hosts" if field == "driver" else field
             path = f"{part}__name__in" if field in _NAMED else name
-            found.append(Condition(path, tuple(_parts(text, name))))
+            found.append(Condition(path, tuple(parts_of(text, name))))
         elif operation == "in" and field in ("number", "experiment"):
             path = "experiment_id__in" if field == "experiment" else name
-            found.append(Condition(path, tuple(_whole(part, name) for part in _parts(text, name))))
+            found.append(Condition(path, tuple(_whole(part, name) for part in parts_of(text, name))))
         elif operation != "in" and field in TIMES:
             found.append(Condition(name, parse_time(text, name)))
         elif operation != "in" and field in (*FIGURES, "number"):
@@ -69,7 +69,8 @@ def parse_time(text: str, name: str) -> datetime:
     return found if timezone.is_aware(found) else timezone.make_aware(found, UTC)
 
 
-def _parts(text: str, name: str) -> list[str]:
+def parts_of(text: str, name: str) -> list[str]:
+    """The values in a text with commas between; `name` is the field of a RequestError."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if len(parts) > MAX_IN or "\0" in text:
         raise RequestError(f"{name} takes at most {MAX_IN} values with commas between.", field=name)

@@ -135,18 +135,24 @@ def test_a_planted_gain_is_found_confirmed_and_reduced_to_the_parameter_that_bri
     assert save_recipe(admin, tuning) == made
 
 
-def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebody_knows(
-    admin: Member, choice: Choice
-) -> None:
-    def version(*steps: dict[str, Any]) -> Recipe:
-        return save_version(admin, Recipe, "limits", {**RECIPE, "steps": [*choice.recipe.body["steps"], *steps]})
-
+def answered(admin: Member, choice: Choice) -> Tuning:
+    """A search whose answer is the mode "fast", without its runs."""
     tuning = start(admin, choice)
     TUNINGS.cancel(admin, tuning)
     winner = {**tuning.default, "mode": "fast"}
     Tuning.objects.update(state="finished", outcome="better", winner=winner, gain_ratio=0.2, low_ratio=0.1,
                           high_ratio=0.3)  # fmt: skip
     tuning.refresh_from_db()
+    return tuning
+
+
+def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebody_knows(
+    admin: Member, choice: Choice
+) -> None:
+    def version(*steps: dict[str, Any]) -> Recipe:
+        return save_version(admin, Recipe, "limits", {**RECIPE, "steps": [*choice.recipe.body["steps"], *steps]})
+
+    tuning = answered(admin, choice)
     safer, safest = (version({"kind": "environment", "variables": {"SAFE": value}}) for value in ("1", "2"))
     assert left_out(tuning) == [safer, safest]
     for without in (None, safer.version, tuning.recipe.version):
@@ -158,7 +164,9 @@ def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebod
     assert made.note.startswith("Made of version 2, without what limits v3 to v4 changed. Tuning search")
     version({"kind": "environment", "variables": {"SAFE": "3"}})
     assert save_recipe(admin, tuning) == made  # it is there already
-    Tuning.objects.update(smallest={"config": {**winner, "nproc": 2048}, "dropped": [], "each": []})
+    Tuning.objects.update(
+        smallest={"config": {**tuning.default, "mode": "fast", "nproc": 2048}, "dropped": [], "each": []}
+    )
     tuning.refresh_from_db()
     with pytest.raises(Conflict, match="limits v3 to v6"):
         save_recipe(admin, tuning)
@@ -170,12 +178,7 @@ def test_a_saved_answer_leaves_out_no_later_version_of_the_recipe_unless_somebod
 def test_what_somebody_saves_at_the_same_moment_is_seen_by_whoever_saves_an_answer(
     admin: Member, choice: Choice
 ) -> None:
-    tuning = start(admin, choice)
-    TUNINGS.cancel(admin, tuning)
-    winner = {**tuning.default, "mode": "fast"}
-    Tuning.objects.update(state="finished", outcome="better", winner=winner, gain_ratio=0.2, low_ratio=0.1,
-                          high_ratio=0.3)  # fmt: skip
-    tuning.refresh_from_db()
+    tuning = answered(admin, choice)
 
     def saved_while_the_lock_was_waited_for(save: Callable[[], object]) -> Callable[..., Any]:
         left = [save]
