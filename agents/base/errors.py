@@ -109,7 +109,14 @@ class HostInUse(AgentError):
 
 
 class PlanError(AgentError):
-    """The run cannot start as it is specified (unknown tool, overlapping CPU sets, unsupported key)."""
+    """The run cannot start as it is specified (unknown tool, overlapping CPU sets, unsupported key).
+
+    `parameter` is the one of the recipe that it is about, where it is about one.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", parameter: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.parameter = parameter
 
 
 class NotReady(AgentError):

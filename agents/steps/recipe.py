@@ -68,17 +68,21 @@ class Parameter(Frozen):
             raise self._of_another_type(name, value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             if not _is_finite(value):
-                raise PlanError(f"Parameter {name}: {value} is not a number that can be set.")
+                raise _wrong(name, value, "not a number that can be set")
             if self.minimum is not None and value < self.minimum:
-                raise PlanError(f"Parameter {name}: {value} is below the minimum {self.minimum:g}.")
+                raise _wrong(name, value, f"below the minimum {self.minimum:g}")
             if self.maximum is not None and value > self.maximum:
-                raise PlanError(f"Parameter {name}: {value} is above the maximum {self.maximum:g}.")
+                raise _wrong(name, value, f"above the maximum {self.maximum:g}")
         if self.choices and value not in self.choices:
-            raise PlanError(f"Parameter {name}: {value!r} is not one of {', '.join(map(repr, self.choices))}.")
+            raise _wrong(name, repr(value), f"not one of {', '.join(map(repr, self.choices))}")
         return value  # type: ignore[return-value]
 
     def _of_another_type(self, name: str, value: object) -> PlanError:
-        return PlanError(f"Parameter {name}: {value!r} is not of type {self.type}.")
+        return _wrong(name, repr(value), f"not of type {self.type}")
+
+
+def _wrong(name: str, value: object, what: str) -> PlanError:
+    return PlanError(f"Parameter {name}: {value} is {what}.", parameter=name)
 
 
 class RecipeDocument(Frozen):
@@ -115,12 +119,13 @@ class RecipeDocument(Frozen):
         unknown = sorted(set(given) - set(self.parameters))
         if unknown:
             known = ", ".join(sorted(self.parameters)) or "none"
-            raise PlanError(f"The recipe has no parameter {unknown[0]!r}; it has: {known}.")
+            said = f"The recipe has no parameter {unknown[0]!r}; it has: {known}."
+            raise PlanError(said, parameter=unknown[0])
         out: dict[str, Value] = {}
         for name, parameter in self.parameters.items():
             value = given.get(name, parameter.default)
             if value is None:
-                raise PlanError(f"Parameter {name} has no default and was not given.")
+                raise PlanError(f"Parameter {name} has no default and was not given.", parameter=name)
             out[name] = parameter.check(name, value)
         return out
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Discriminator, Field, Tag
 
 from experiments.analysis.tuning.effects import Effect
 from experiments.api.setups import InquiryRow, SetupIn, inquiry_fields
@@ -39,11 +39,18 @@ class SpaceIn(Body):
     starts: list[Start] = Field(default=[], max_length=MOST_STARTS, description="Configurations to be tried first")
 
 
+def _form(space: Any) -> str:
+    return "by-yaml" if isinstance(space, str) else "by-fields"
+
+
+AnySpace = Annotated[Annotated[SpaceIn, Tag("by-fields")] | Annotated[str, Tag("by-yaml")], Discriminator(_form)]
+
+
 class TuningIn(SetupIn):
     """The recipe's parameters that are not searched stay as `parameters` says."""
 
     name: str = Field(min_length=1, max_length=120)
-    space: SpaceIn | str = Field(description=SPACE_SAID)
+    space: AnySpace = Field(description=SPACE_SAID)
     metric: str = Field("throughput_rps", max_length=60)
     limits: list[LimitIn] = Field(default=[], max_length=MOST_LIMITS, description="What a recommendation must keep")
     margin_ratio: float = Field(0.03, gt=0, lt=1, description="The smallest gain that is worth a change")

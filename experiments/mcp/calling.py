@@ -9,6 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 from pydantic import ValidationError
 
+from agents.base.model import problems_in_words
 from experiments.api.plumbing.auth import Caller
 from experiments.api.shapes import run_url
 from experiments.mcp.asking import Api, Refused
@@ -42,7 +43,7 @@ async def call(tool: Tool, api: Api, given: dict[str, object]) -> Said:
     try:
         return Said(await _answer(tool, api, tool.arguments.model_validate(given)))
     except ValidationError as error:
-        return Said(_words(error), is_error=True)
+        return Said(_words(tool, error), is_error=True)
     except Refused as refused:
         return Said(str(shown(str(refused))), is_error=True)
     except Exception:
@@ -59,10 +60,9 @@ async def _answer(tool: Tool, api: Api, arguments: Arguments) -> str:
     return fitted(content)
 
 
-def _words(error: ValidationError) -> str:
-    found = []
-    for one in error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]:
-        place = ".".join(str(part) for part in one["loc"])[:200]
-        said = one["msg"].removeprefix("Value error, ")
-        found.append(f"{place}: {said}" if place else said)
-    return str(shown("; ".join(found)))
+def _words(tool: Tool, error: ValidationError) -> str:
+    found = [
+        f"{'.'.join(map(str, place))[:200]}: {problem}" if place else problem
+        for place, problem in problems_in_words(error)[:_MOST_ERRORS]
+    ]
+    return str(shown(f"{' '.join(found)} The arguments of {tool.name} are: {', '.join(tool.arguments.model_fields)}."))

@@ -130,6 +130,7 @@ BADGES: dict[str, dict[str, Badge]] = {
         "invalid": Badge("warn", "undo", "Invalid"),
         "crashed": Badge("bad", "cross", "Crashed"),
         "refused": Badge("bad", "stop", "Refused"),
+        "cancelled": Badge("neutral", "stop", "Cancelled"),
     },
     "schedule": {
         "active": Badge("good", "clock", "Active"),

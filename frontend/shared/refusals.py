@@ -40,5 +40,7 @@ SHOWN_AT = {"target_ratio": "target_pct", "margin_ratio": "margin_pct"}
 
 def refuse(form: forms.Form, error: RequestError) -> None:
     """Show a use case's refusal at the field that it names, else above the form."""
-    field = SHOWN_AT.get(error.field or "", error.field)
+    field = SHOWN_AT.get(error.field or "", error.field or "")
+    if field.startswith("parameters."):  # as PartsForm calls it
+        field = f"p_{field.removeprefix('parameters.')}"
     form.add_error(field if field in form.fields else None, error.message)

@@ -111,7 +111,7 @@ def _default_first(settings: Settings, trials: Sequence[Trial]) -> Decision | No
 
 def _first(settings: Settings, trials: Sequence[Trial]) -> tuple[Planned, ...]:
     count = max(FEWEST_SPREAD - len(trials), 1)
-    controls = 0 if any(one.purpose == "control" and not one.failed for one in trials) else 1
+    controls = 0 if any(one.purpose == "control" and one.status == "ok" for one in trials) else 1
     hosts = settings.able
     planned = [Planned(settings.default, hosts[0], "control", "the default, to compare with")] * controls
     for place, config in enumerate(_not_tried(settings, trials, count - controls), len(trials) + controls):

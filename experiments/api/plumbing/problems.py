@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_ERRORS = 20
 # Names that pydantic puts into a location for a member of a union, which no client wrote.
-_UNION_TAGS = frozenset({"by-names", "by-spec", "run-spec"})
+_UNION_TAGS = frozenset({"by-names", "by-spec", "run-spec", "by-fields", "by-yaml"})
 _OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type"})
 _MOST_TOLD = 3
 _WORDS: Mapping[str, str] = {

@@ -121,7 +121,8 @@ def filled_in(choice: Choice) -> RunSpec:
         built_in = built_in_values(application, choice.sut, choice.members)
         steps = steps_by_role(document, application, document.resolve(choice.parameters, built_in=built_in))
     except PlanError as error:
-        raise RequestError(error.message, field="parameters") from error
+        field = f"parameters.{error.parameter}" if error.parameter else "parameters"
+        raise RequestError(error.message, field=field) from error
     try:
         spec = RunSpec(
             application=SpecApplication(

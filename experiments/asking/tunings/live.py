@@ -268,7 +268,8 @@ def _why_refused(tuning: Tuning, trial: TuningTrial) -> str:
     try:
         freeze(choice_with_config(tuning, trial.config, trial.host))
     except RequestError as error:
-        return error.message if error.field == "parameters" else ""  # all else is no fault of the configuration
+        of_parameters = error.field.partition(".")[0] == "parameters"
+        return error.message if of_parameters else ""  # all else is no fault of the configuration
     return ""
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agents.base.errors import PlanError
 from agents.steps.recipe import RecipeDocument, Value
 from experiments.analysis.tuning.space import Config, Space
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice, freeze_for
 from experiments.asking.tunings.memory import check_memory
-from experiments.asking.tunings.space import check_starts, checked_space, default_of, read_space
+from experiments.asking.tunings.space import check_starts, checked_space, default_of, read_space, typed
 from experiments.asking.tunings.starts import with_known_starts
 from experiments.asking.tunings.suts import check_suts
 from experiments.judging.evidence.roles import names_of_members
@@ -83,7 +82,7 @@ class TuningPlan:
         if not choice.drivers:
             raise RequestError("Choose at least one driver host.", field="drivers")
         document: RecipeDocument = content_of(choice.recipe)
-        wanted = read_space(self.space)
+        wanted = typed(read_space(self.space), document)
         space = checked_space(wanted, document)
         default = default_of(wanted, document, choice.parameters)
         try:
@@ -190,10 +189,9 @@ def _check_launchable(
         if name and space.is_forbidden(config):
             continue
         try:
-            document.values({**choice.parameters, **config})
             freeze_for(member, replace(choice, parameters={**choice.parameters, **config}))
-        except (RequestError, PlanError) as error:
+        except RequestError as error:
             if not name:
-                raise error if isinstance(error, RequestError) else RequestError(error.message) from error
+                raise
             said = f"{name} = {config[name]}: {error.message}"
             raise RequestError(said, field=f"space.{name}") from error

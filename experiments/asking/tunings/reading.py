@@ -21,7 +21,7 @@ from experiments.asking.tunings.trials import (
     used_s,
 )
 from experiments.asking.tunings.wording import config_text, limit_text
-from experiments.models import Tuning, TuningTrial
+from experiments.models import Run, Tuning, TuningTrial
 from experiments.running.queue.estimates import estimates_for
 
 SPARE_RATIO = 1.1
@@ -44,7 +44,9 @@ class Shown:
 
     @property
     def result(self) -> str:
-        """The trial's result; "over" where it was measured and a limit did not hold."""
+        """The trial's result; "over" where it was measured and a limit did not hold, "cancelled" where its run was."""
+        if _was_cancelled(self.trial):
+            return "cancelled"
         return self.trial.result if all(one.held for one in self.limited) else "over"
 
 
@@ -61,6 +63,10 @@ class Cost:
     crashed: int
     refused: int
     invalid: int
+
+
+def _was_cancelled(trial: TuningTrial) -> bool:
+    return trial.run is not None and trial.run.outcome == Run.Outcome.CANCELLED
 
 
 def trials_of(tuning: Tuning) -> list[TuningTrial]:
@@ -116,7 +122,7 @@ def cost_of(tuning: Tuning, trials: list[TuningTrial]) -> Cost:
         left=timedelta(seconds=left_s) if run_s else None,
         crashed=sum(one.result == TuningTrial.Result.CRASHED for one in over),
         refused=sum(one.result == TuningTrial.Result.REFUSED for one in over),
-        invalid=sum(one.result == TuningTrial.Result.INVALID for one in over),
+        invalid=sum(one.result == TuningTrial.Result.INVALID and not _was_cancelled(one) for one in over),
     )
 
 

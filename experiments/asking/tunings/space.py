@@ -80,6 +80,32 @@ def read_space(given: Mapping[str, Any]) -> SpaceDocument:
         raise RequestError(problem, field=".".join(["space", *map(str, path)])) from error
 
 
+def typed(document: SpaceDocument, recipe: RecipeDocument) -> SpaceDocument:
+    """The same with its choices and starts as the recipe declares them, where they were given as texts (`8`, `true`).
+
+    RequestError names the parameter whose text is no value of its type. What the recipe does not have stays as it is.
+    """
+
+    def read(name: str, value: Value) -> Value:
+        return recipe.parameters[name].read(name, value) if name in recipe.parameters else value
+
+    try:
+        parameters = [
+            one.model_copy(update={"choices": tuple(read(one.name, value) for value in one.choices)})
+            for one in document.parameters
+        ]
+    except PlanError as error:
+        raise _wrong(error.parameter, error.message) from error
+    starts = []
+    for place, one in enumerate(document.starts):
+        try:
+            config = {name: read(name, value) for name, value in one.config.items()}
+        except PlanError as error:
+            raise RequestError(f"Start {place + 1}: {error.message}", field="space.starts") from error
+        starts.append(one.model_copy(update={"config": config}))
+    return document.model_copy(update={"parameters": tuple(parameters), "starts": tuple(starts)})
+
+
 def space_of(document: SpaceDocument, recipe: RecipeDocument) -> Space:
     """What the search works with. RequestError names the parameter that does not fit the recipe."""
     declared: dict[str, Declared] = {}
@@ -123,6 +149,17 @@ def _check_mixture(searched: Mapping[str, Parameter], recipe: RecipeDocument, mi
         elif unordered := next((name for name in clause.names() if searched[name].kind in UNORDERED), ""):
             said = f"{unordered} has no order: write {unordered} = VALUE, not < or >."
             raise RequestError(said, field="space.forbidden")
+        elif clause.other is None:
+            _check_reaches(searched[clause.parameter], recipe, clause)
+
+
+def _check_reaches(parameter: Parameter, recipe: RecipeDocument, clause: Clause) -> None:
+    """RequestError when no value of this parameter is so small or large, neither here nor by the recipe's bounds."""
+    declared = recipe.parameters[parameter.name]
+    here = parameter.choices or (parameter.low, parameter.high)
+    ends = [*here, *declared.choices, *(end for end in (declared.minimum, declared.maximum) if end is not None)]
+    if not any(clause.holds({parameter.name: end}) for end in ends):
+        raise RequestError(f"{parameter.name} is never {clause.relation} {clause.value} here.", field="space.forbidden")
 
 
 def _check_may_be(parameter: Parameter, recipe: RecipeDocument, values: Sequence[Value], field: str) -> None:

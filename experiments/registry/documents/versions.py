@@ -174,7 +174,8 @@ def _check_steps(document: RecipeDocument) -> None:
         kind = step.get("kind")
         if not isinstance(kind, str) or kind not in STEPS:
             known = ", ".join(sorted(STEPS))
-            raise RequestError(f"Step {index + 1} has no kind of: {known}.", field=f"steps.{index}.kind")
+            has = f"is of no kind {kind[:60]!r}" if isinstance(kind, str) and kind else "has no kind"
+            raise RequestError(f"Step {index + 1} {has}; there are: {known}.", field=f"steps.{index}.kind")
     without_default = {name: p.choices for name, p in document.parameters.items() if p.default is None}
     given = {name: choices[0] for name, choices in without_default.items() if choices}
     unknown = set() if len(given) == len(without_default) else set(without_default)

@@ -8,7 +8,6 @@ from typing import Any, cast
 from django import forms
 from django.urls import reverse
 
-from agents.base.errors import PlanError
 from agents.steps.recipe import Parameter
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice
@@ -166,7 +165,7 @@ class TuningForm(PartsForm):
         return cleaned
 
     def plan(self) -> TuningPlan:
-        """What the valid form says. RequestError when a value is not of its parameter's type."""
+        """What the valid form says, its values still texts. RequestError when a start names no parameter."""
         cleaned = self.cleaned_data
         parts = {name: cleaned[name] for name in CHOICE_FIELDS}
         space: dict[str, Any] = {"parameters": [self._range(name) for name in self._in_order()]}
@@ -197,6 +196,7 @@ class TuningForm(PartsForm):
                 required=False,
                 max_length=2000,
                 label="Only these values",
+                help_text='In quotation marks where a comma or # is in one: "A,B".' if parameter.type == "str" else "",
                 widget=forms.TextInput(attrs={"placeholder": ", ".join(map(str, parameter.choices)) or "a, b, c"}),
             )
         self.fields[f"w_{name}"] = forms.CharField(
@@ -223,10 +223,7 @@ class TuningForm(PartsForm):
         if cleaned.get(f"w_{name}"):
             found["only_when"] = cleaned[f"w_{name}"]
         if given := cleaned.get(f"c_{name}"):
-            try:
-                found["choices"] = [self.parameters[name].read(name, text.strip()) for text in given.split(",")]
-            except PlanError as error:
-                raise RequestError(error.message, field=f"space.{name}") from error
+            found["choices"] = ["" if one.strip() == EMPTY_TEXT else one.strip() for one in _parts(given)[0]]
         for letter, end in (("l", "low"), ("h", "high")):
             if cleaned.get(f"{letter}_{name}") is not None:
                 found[end] = cleaned[f"{letter}_{name}"]
@@ -245,10 +242,7 @@ class TuningForm(PartsForm):
                 raise RequestError(said, field="space.starts")
             if name in config:
                 raise RequestError(f"{name} is given twice in one configuration.", field="space.starts")
-            try:
-                config[name] = self.parameters[name].read(name, "" if value == EMPTY_TEXT else value)
-            except PlanError as error:
-                raise RequestError(error.message, field="space.starts") from error
+            config[name] = "" if value == EMPTY_TEXT else value
         return {"config": config, "why": why.strip()}
 
     def _limit(self, number: int) -> LimitWanted:
@@ -274,15 +268,18 @@ def initial_of(space: dict[str, Any]) -> dict[str, Any]:
         name = one["name"]
         found |= {f"s_{name}": True, f"g_{name}": one.get("log"), f"w_{name}": one.get("only_when", "")}
         found |= {f"l_{name}": _end(one.get("low")), f"h_{name}": _end(one.get("high"))}
-        found[f"c_{name}"] = ", ".join(map(str, one.get("choices", ())))
+        found[f"c_{name}"] = ", ".join(_quoted(parameter_text(value)) for value in one.get("choices", ()))
     return found
 
 
 def _line(start: dict[str, Any]) -> str:
     """A start as a person writes it, and `_parts` reads it."""
-    parts = [f"{name} = {parameter_text(value)}" for name, value in start["config"].items()]
-    config = ", ".join('"{}"'.format(one.replace('"', '""')) if {",", "#"} & {*one} else one for one in parts)
+    config = ", ".join(_quoted(f"{name} = {parameter_text(value)}") for name, value in start["config"].items())
     return f"{config} # {' '.join(start['why'].split())}" if start.get("why") else config
+
+
+def _quoted(part: str) -> str:
+    return '"{}"'.format(part.replace('"', '""')) if {",", "#"} & {*part} else part
 
 
 def _parts(line: str) -> tuple[list[str], str]:

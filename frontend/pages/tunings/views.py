@@ -93,6 +93,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
     rows = shown(found, trials)
     is_over = found.state in steering.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER
     to_search = runs_to_search_on(found, trials) if is_over else 0
+    starts = found.space.get("starts", ())
     context = {
         "tuning": found,
         "label": label_of(found.metric),
@@ -119,6 +120,7 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "most_runs": MOST_RUNS,
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,
         "space": found.space["parameters"],
+        "starts": [(config_text({**found.default, **one["config"]}, found.default), one["why"]) for one in starts],
     }
     return page_with_answer(request, "tunings/page.html", "tunings/_answer.html", context)
 

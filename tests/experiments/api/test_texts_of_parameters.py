@@ -33,7 +33,7 @@ from tests.experiments.conftest import WORKLOAD
 RECIPE = {
     "parameters": {
         "commit": {"type": "str", "default": "main"},
-        "ratio": {"type": "float", "default": 0.5},
+        "ratio": {"type": "float", "default": 0.5, "minimum": 0},
         "nofile": {"type": "int", "default": 4096, "minimum": 1024},
         "log": {"type": "bool", "default": False},
     },
@@ -83,6 +83,13 @@ def test_every_operation_reads_texts_by_the_declared_type(api: ApiClient, built:
     refused = api.post(path, {**SETUP, **more, "parameters": {"nofile": "12e4567"}})
     assert (refused.status_code, refused.json()["field"]) == (422, "parameters.nofile")
     assert refused.json()["detail"] == "Parameter nofile: '12e4567' is not of type int."
+    for parameters, field, said in (
+        ({"ratio": "-1"}, "ratio", "Parameter ratio: -1 is below the minimum 0."),
+        ({"nofiel": 4096}, "nofiel", "The recipe has no parameter 'nofiel'; it has: commit, log, nofile, ratio."),
+    ):
+        refused = api.post(path, {**SETUP, **more, "parameters": parameters})
+        assert (refused.status_code, refused.json()["field"]) == (422, f"parameters.{field}")
+        assert refused.json()["detail"].endswith(said)
 
 
 def test_variants_of_an_experiment_are_read_and_stored_in_the_declared_type(api: ApiClient, built: None) -> None:

@@ -74,6 +74,9 @@ def test_a_space_may_be_yaml_and_what_does_not_fit_is_named_by_its_field(api: Ap
         answer = api.post("/tunings", body | {"space": space})
         assert answer.status_code == 422
         assert field in answer.content.decode()
+    wrong = {"parameters": [{"name": "nofile", "low": "few"}]}
+    assert api.post("/tunings", body | {"space": wrong}).json()["field"] == "space.parameters.0.low"
+    assert api.post("/tunings", body | {"space": 4}).json()["field"] == "space"
     assert (Run.objects.count(), Tuning.objects.count()) == (runs, 1)
 
 

@@ -71,7 +71,7 @@ def test_a_recipe_knows_the_cpus_that_the_server_may_use(admin: Member, choice: 
     }
     with pytest.raises(RequestError, match="sut_cpu_count") as refusal:
         freeze(Choice(recipe=recipe, sut=choice.sut, **sides))
-    assert refusal.value.field == "parameters"
+    assert refusal.value.field == "parameters"  # of the recipe itself, no value that was given
     profile = HardwareProfile.objects.create(team=admin.team, digest="d", facts={"cpu.online": "0-3,8"})
     Host.objects.filter(pk=choice.sut.pk).update(profile=profile)
     sut = Host.objects.get(pk=choice.sut.pk)
@@ -85,8 +85,8 @@ def test_what_does_not_fit_is_refused_with_its_field(admin: Member, choice: Choi
         ({"sut": choice.drivers[0]}, "sut", "its role is driver"),
         ({"drivers": (choice.sut,)}, "drivers", "its role is sut"),
         ({"drivers": ()}, "drivers", "at least one driver host"),
-        ({"parameters": {"nofile": 1}}, "parameters", "below the minimum"),
-        ({"parameters": {"files": 1}}, "parameters", "has no parameter"),
+        ({"parameters": {"nofile": 1}}, "parameters.nofile", "below the minimum"),
+        ({"parameters": {"files": 1}}, "parameters.files", "has no parameter"),
     ]
     parts = {name: getattr(choice, name) for name in ("application", "recipe", "workload", "sut", "drivers")}
     for change, field, words in cases:

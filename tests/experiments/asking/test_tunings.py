@@ -353,6 +353,15 @@ def test_a_metric_that_no_run_has_ends_the_search_at_once(admin: Member, choice:
     tuning = play(start(admin, choice, limits=limits), too_slow)
     assert (tuning.state, tuning.trials.exclude(result="").count()) == ("stopped", 1)
     assert "Search again with another metric or a longer load." in tuning.sentence
+    for _ in range(2):
+        resume(admin, tuning)
+        TUNINGS.work_out(tuning.pk)
+        assert config_of(Run.objects.get(state=Run.State.QUEUED)) == tuning.default  # before anything else
+        finish_next(too_slow(tuning.default, 1))
+        tuning.refresh_from_db()
+        assert tuning.state == "stopped"
+    resume(admin, tuning)  # the load is longer now
+    assert play(tuning).outcome == "better"
 
 
 def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -> None:
@@ -531,6 +540,8 @@ def test_cancelling_the_search_or_its_trial_ends_both(admin: Member, choice: Cho
     cancel_run(admin, Run.objects.get(state=Run.State.QUEUED))
     second.refresh_from_db()
     assert (second.state, second.trials.exclude(run=None).count()) == ("cancelled", 1)
+    trials = trials_of(second)
+    assert ([one.result for one in shown(second, trials)], cost_of(second, trials).invalid) == (["cancelled"], 0)
 
 
 def test_the_hours_end_a_search_like_its_runs_do(admin: Member, choice: Choice) -> None:
@@ -622,6 +633,8 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {**SPACE, "forbidden": ["nproc == 2048"]}}, "space.forbidden", "'nproc == 2048' is not PARAMETER ="),
         ({"space": {**SPACE, "forbidden": ["nproc = 9"]}}, "space.forbidden", "never 9 here; it may be 1024 to 8192"),
         ({"space": {**SPACE, "forbidden": ["mode > fast and nproc > 2048"]}}, "space.forbidden", "mode has no order"),
+        ({"space": {**SPACE, "forbidden": ["nofile > 65536"]}}, "space.forbidden", "nofile is never above 65536 here."),
+        ({"space": {**SPACE, "forbidden": ["nproc < 64"]}}, "space.forbidden", "nproc is never below 64 here."),
         ({"space": {**SPACE, "forbidden": ["nproc > mode"]}}, "space.forbidden", "mode has no order"),
         (
             {"space": {"parameters": [{"name": "mode"}, {**SPACE["parameters"][1], "only_when": "mode = Fast"}]}},
@@ -636,6 +649,12 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
             "Start 1: heap: it is not searched",
         ),
         ({"space": {**SPACE, "starts": [{"config": {"nproc": 9}}]}}, "space.starts", "outside of what may be tried"),
+        (
+            {"space": {**SPACE, "starts": [{"config": {"nproc": "a few"}}]}},
+            "space.starts",
+            "Start 1: Parameter nproc: ",
+        ),
+        ({"space": {"parameters": [{"name": "nproc", "choices": ["4096", "x"]}]}}, "space.nproc", "'x' is not of type"),
         ({"space": {**SPACE, "starts": [{"config": {"nproc": 2048.0}}]}}, "space.starts", "2048.0 is not of type int"),
         ({"metric": "speed"}, "metric", "no metric 'speed'"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
@@ -713,6 +732,16 @@ def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choic
     assert len({one["nofile"] for one in plain}) > 1
     assert {one["nproc"] for one in plain} == {tuning.default["nproc"]}  # there it does not count
     assert len({one["nproc"] for one in configs}) > 1
+
+
+def test_choices_and_starts_may_be_texts_of_the_type_that_the_recipe_declares(admin: Member, choice: Choice) -> None:
+    space = {
+        "parameters": [{"name": "nofile", "choices": ["4096", 8192]}, {"name": "mode"}],
+        "starts": [{"config": {"nofile": "8192", "mode": "fast"}}],
+    }
+    tuning = start(admin, choice, space=space)
+    assert tuning.space["parameters"][0]["choices"] == [4096, 8192]
+    assert tuning.space["starts"][0]["config"] == {"nofile": 8192, "mode": "fast"}
 
 
 def test_nothing_more_is_tried_or_recommended_in_a_region_that_was_left_out(admin: Member, choice: Choice) -> None:

@@ -187,8 +187,8 @@ def test_a_series_comes_in_few_points_that_leave_out_no_peak(caller: Caller, rec
     ("tool", "arguments", "words"),
     [
         ("get_run", {"number": 0}, "number: "),
-        ("get_run", {}, "number: Field required"),
-        ("get_run", {"number": 1, "team": "others"}, "team: Extra inputs"),
+        ("get_run", {}, "number: This must be given. The arguments of get_run are: number."),
+        ("get_run", {"number": 1, "team": "others"}, "team: There is no such setting"),
         ("get_run", {"number": 999}, "There is no run #999."),
         ("get_log", {"number": 1, "limit": 100_000}, "limit: "),
         ("get_verdict", {}, "Give run or experiment"),

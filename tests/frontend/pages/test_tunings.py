@@ -311,12 +311,21 @@ def test_a_configuration_to_try_first_may_have_commas_and_comment_signs_in_its_v
         {"config": {"mode": logged, "nofile": 2048}, "why": "of # 7"},
         {"config": {"nofile": 2048, "mode": quoted}, "why": ""},
     ]
-    made = start_tuning(admin, TuningPlan("Logs", choice, {**SPACE, "starts": starts}, budget_runs=30))
+    searched = [
+        {**one, "choices": ["plain", logged, quoted]} if one["name"] == "mode" else one for one in SPACE["parameters"]
+    ]
+    space = {"parameters": searched, "starts": starts}
+    made = start_tuning(admin, TuningPlan("Logs", choice, space, budget_runs=30))
     page = browser.get(address("new_tuning", admin.team), {"from": made.pk}).content.decode()
     (shown,) = re.findall(r'<textarea name="starts"[^>]*>\s*(.*?)</textarea>', page, re.DOTALL)
-    sent = typed(choice) | {"starts": unescape(shown), "forbidden": "", "c_mode": ""}
+    (choices,) = re.findall(r'<input[^>]*name="c_mode"[^>]*value="([^"]*)"', page)
+    sent = typed(choice) | {"starts": unescape(shown), "forbidden": "", "c_mode": unescape(choices)}
     assert browser.post(address("new_tuning", admin.team), sent).status_code == 302
-    assert Tuning.objects.latest("pk").space["starts"] == starts
+    copied = Tuning.objects.latest("pk").space
+    assert copied["starts"] == starts
+    assert {tuple(one["choices"]) for one in copied["parameters"] if one["name"] == "mode"} == {
+        ("plain", logged, quoted)
+    }
 
 
 def test_limits_on_figures_of_members_are_chosen_in_the_form_and_stay_in_a_copy(
