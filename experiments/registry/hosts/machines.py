@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from agents.facts.access import Access
 from experiments.models import Host, Machine
@@ -57,9 +57,10 @@ def sisters_of(hosts: Iterable[Host]) -> Sisters:
     if not machines:
         return Sisters()
     fields = ("name", "team_id", "state", "machine_id", "leased_by__number", "leased_by__team_id", "leased_by__state")
-    found = Host.objects.filter(machine__in=set(machines.values())).select_related("leased_by").only(*fields)
+    another = Host.objects.filter(machine=OuterRef("machine")).exclude(pk=OuterRef("pk"))
+    found = Host.objects.filter(Exists(another), machine__in=set(machines.values()))
     on_machine: dict[int | None, list[Host]] = defaultdict(list)
-    for host in found.order_by("pk"):
+    for host in found.select_related("leased_by").only(*fields).order_by("pk"):
         on_machine[host.machine_id].append(host)
     return Sisters(
         {pk: tuple(other for other in on_machine[machine] if other.pk != pk) for pk, machine in machines.items()}

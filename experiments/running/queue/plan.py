@@ -150,7 +150,9 @@ class Plan:
 
     def stands_back(self, row: UnfinishedRun) -> bool:
         """Whether a person or the end of a reservation must come first: such a run holds up nobody."""
-        return bool(self._blocked(row)) or any(self._kept_from(row, pk, self._now) for pk in row.hosts)
+        if self._blocked(row):
+            return True
+        return bool(self._holds) and any(self._kept_from(row, pk, self._now) for pk in row.hosts)
 
     def _blocked(self, row: UnfinishedRun) -> str:
         """The sentence of what only a person can put right: a host, or an experiment that is held."""

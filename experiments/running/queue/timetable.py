@@ -10,7 +10,7 @@ from experiments.running.queue.plan import Expected
 from experiments.running.queue.waiting import schedule_and_count
 
 MAX_SHOWN = 200
-"""Waiting runs on the page and in the API, and running ones on the page; how many more there are is said, too."""
+"""Waiting runs on the page and in the API; how many more there are is said, too."""
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,18 @@ from django.views.decorators.http import require_POST, require_safe
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.models import Host, Role, Run
 from experiments.registry.errors import NotFound, RequestError
-from experiments.running.queue.timetable import MAX_SHOWN, queue_of
+from experiments.running.queue.timetable import queue_of
 from frontend.shared.access import TeamRequest, team_view
+
+MOST_RUNNING = 50
+"""Running runs on the page: what waits shall be in sight below them, and the page renews itself every few seconds."""
 
 
 @require_safe
 @team_view()
 def queue(request: TeamRequest) -> HttpResponseBase:
     """Running and waiting runs; the page renews itself every few seconds."""
-    found = queue_of(request.team, most_running=MAX_SHOWN)
+    found = queue_of(request.team, most_running=MOST_RUNNING)
     needed = {host.pk for line in found.waiting for host in line.run.hosts}
     blocked = Host.objects.for_team(request.team).filter(pk__in=needed).exclude(state=Host.State.READY).order_by("name")
     context = {"queue": found, "blocked": blocked.only("id", "name", "state", "state_reason")}

@@ -93,7 +93,7 @@ def test_a_long_queue_shows_its_head_and_counts_the_rest(
 def test_of_many_runs_under_way_the_queue_shows_the_first_and_counts_the_rest(
     admin: Member, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frontend.pages.queue.views.MAX_SHOWN", 2)
+    monkeypatch.setattr("frontend.pages.queue.views.MOST_RUNNING", 2)
     runs = [launch_run(admin, Choice(**stock)) for _ in range(3)]
     Run.objects.filter(pk__in=[run.pk for run in runs]).update(state="measuring", started_at=timezone.now())
     page = signed_in(admin).get(address("queue", admin.team))
