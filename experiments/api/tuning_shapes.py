@@ -108,7 +108,7 @@ class BestOut(BaseModel):
 
 class RevertedOut(BaseModel):
     parameter: str
-    may_go: bool = Field(description="A loss beyond the margin is left out, no run failed and each limit held as often")
+    may_go: bool = Field(description="A loss that matters is left out, no run failed and each limit held as often")
     sentence: str
     estimate_pct: float | None
     interval_pct: list[float] | None

@@ -95,14 +95,15 @@ def pairs_wanted(settings: Settings, trials: Sequence[Trial], finalist: Finalist
 
     What the pairs say of the gain does not enter, so that their interval keeps its meaning; but after more budget it
     does once, at the look that its level pays for: a finalist that could not be told then gets as many as were said to
-    do, where the budget has them, and no other one gets more.
+    do, where the budget has them, and no other one gets more than the fewest.
     """
-    before = standing(settings, trials[: settings.looked_at], finalist.config)
+    few, before = few_pairs(settings), standing(settings, trials[: settings.looked_at], finalist.config)
     if settings.looks > 1 and len(before.logs) >= MIN_FOR_VERDICT:
         telling = pairs_that_tell(replace(settings, looks=settings.looks - 1), before, tried)
         left = (settings.budget_runs - settings.looked_at) // 2
-        return telling if telling is not None and telling - len(before.logs) <= left else len(before.logs)
-    few = few_pairs(settings)
+        if telling is None or telling - len(before.logs) > left:
+            telling = len(before.logs)
+        return max(few, telling)
     logs = finalist.logs
     if len(logs) < few:
         return few
@@ -134,7 +135,7 @@ def pairs_that_tell(settings: Settings, finalist: Finalist, tried: int) -> int |
 
 
 def finalists(beliefs: Beliefs) -> list[Config]:
-    """The best configurations that ran, the one to be confirmed first, first; none when nothing looks better."""
+    """The configurations that ran and may be confirmed, the best first; none when nothing looks better."""
     known = beliefs.of_known()
     worth = (known.speed.mean - 0.5 * known.speed.sd) * known.survives * known.within
     able = (known.within >= SURE_WITHIN) & (known.survives >= SURE_SURVIVES)
@@ -143,7 +144,7 @@ def finalists(beliefs: Beliefs) -> list[Config]:
         measured = len(beliefs.measured(int(number)))
         able[number] = measured > 0 and beliefs.failures(int(number)) <= min(1, measured // RUNS_OF_A_FAILURE)
     numbers = [n for n in np.argsort(-worth, kind="stable") if able[n] and worth[n] > 0]
-    return [beliefs.configs[n] for n in numbers[:FINALISTS]]
+    return [beliefs.configs[n] for n in numbers]
 
 
 def beyond_limits(beliefs: Beliefs) -> int:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from experiments.analysis.tuning import confirming, pairing
 from experiments.analysis.tuning.beliefs import Beliefs
 from experiments.analysis.tuning.proposing import expected_excess, promising, spread
 from experiments.analysis.tuning.racing import contenders, freest_host
-from experiments.analysis.tuning.space import Config, Value
+from experiments.analysis.tuning.space import Config, Key, Value
 from experiments.analysis.tuning.trials import ATTEMPTS, Planned, Purpose, Settings, Trial, ended_invalid, searched
 
 FEWEST_ROUNDS = 12
@@ -26,8 +27,8 @@ FEWEST_SPREAD, SPREAD_RATIO, RACED_RATIO = 8, 0.25, 0.15
 """Parts of the search's runs: the first ones are spread over the space, the last ones belong to the race."""
 EARLIEST_STOP_RATIO, LEAST_EXCESS_RATIO = 0.6, 0.5
 """From this part of the budget on a search ends when less is to be gained beyond the margin than this part of it."""
-CONFIRMED_CHANCE = 0.4
-"""A finalist must have this chance to gain the margin."""
+CONFIRMED_CHANCE, WORTH_CHANCE = 0.4, 0.6
+"""A finalist must have the first chance to gain the margin; with the second one a search does not end without pairs."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,9 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         if excess >= margin:
             left = settings.budget_runs - confirming.needed(settings, beliefs) - len(trials)
         if left > 0 and excess < LEAST_EXCESS_RATIO * margin:
-            if len(mine) < len(trials):  # what was confirmed, or could not be, is the answer
+            if len(mine) < len(trials) or _likely(
+                beliefs, WORTH_CHANCE
+            ):  # what is confirmed, or cannot be, is the answer
                 return confirmed or _confirm(settings, trials)
             return NothingBetter(
                 f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "
@@ -233,7 +236,7 @@ def owed(settings: Settings, trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
-    beliefs = Beliefs(settings, searched(trials))
+    beliefs = Beliefs(settings, trials)
     out: list[confirming.Finalist] = []
     more_pairs: list[int] = []
     for tried, config in enumerate(_to_be_confirmed(settings, trials, beliefs), 1):
@@ -265,17 +268,27 @@ def _confirm(settings: Settings, trials: Sequence[Trial]) -> Decision:
 def _to_be_confirmed(settings: Settings, trials: Sequence[Trial], beliefs: Beliefs) -> list[Config]:
     """The finalists: those that have pairs, in the order of their first one, then others that have a chance.
 
-    So each keeps its number, by which its level is divided, when the search went on after it.
+    So each keeps its number, by which its level is divided, when the search went on after it; and those that are out
+    leave room for as many others as at first.
     """
-    begun = {settings.space.key(one.config): one.config for one in trials if one.purpose == "confirm"}
-    begun.pop(settings.default_key, None)
-    return [*begun.values(), *(one for one in _likely(beliefs) if settings.space.key(one) not in begun)]
+    begun = _finalists_in(settings, trials)
+    newest = next((place for place in range(len(trials), 0, -1) if trials[place - 1].purpose != "confirm"), 0)
+    room = confirming.FINALISTS - len(
+        _finalists_in(settings, trials[newest:]).keys() - _finalists_in(settings, trials[:newest])
+    )
+    others = (one for one in _likely(beliefs) if settings.space.key(one) not in begun)
+    return [*begun.values(), *islice(others, room)]
 
 
-def _likely(beliefs: Beliefs) -> list[Config]:
-    """The finalists that have a chance, in their order."""
-    likely = confirming.chance_of_margin
-    return [one for one in confirming.finalists(beliefs) if likely(beliefs, one) >= CONFIRMED_CHANCE]
+def _finalists_in(settings: Settings, trials: Sequence[Trial]) -> dict[Key, Config]:
+    found = {settings.space.key(one.config): one.config for one in trials if one.purpose == "confirm"}
+    found.pop(settings.default_key, None)
+    return found
+
+
+def _likely(beliefs: Beliefs, chance: float = CONFIRMED_CHANCE) -> list[Config]:
+    """What may be confirmed and has such a chance to gain the margin, in the order in which it would be."""
+    return [one for one in confirming.finalists(beliefs) if confirming.chance_of_margin(beliefs, one) >= chance]
 
 
 def _faster_ones(beliefs: Beliefs) -> str:

@@ -1,14 +1,15 @@
 """The smallest recipe that keeps the gain: each parameter of the winner goes back alone to its default.
 
 In every block, on one host, the winner and each variant run once. A parameter may go when the project's verdict leaves
-out a loss beyond the margin, no run without it failed, and each limit held at least as often as with it; then all that
-may go do so together, and that is measured against the winner, too (docs/tuning.md).
+out a loss beyond the margin or beyond half of what the gain is at least, no run without it failed, and each limit held
+at least as often as with it; then all that may go do so together, and that is measured against the winner, too
+(docs/tuning.md). The default itself is never the result: that the winner is better is what was confirmed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,10 +21,12 @@ from experiments.analysis.verdict import Verdict, judge
 BLOCKS = 8
 ATTEMPTS = 2
 """Times that a run is made before its block goes without it."""
+LOST_RATIO = 0.5
+"""No more than this part of what the gain is at least may be lost with a parameter."""
 
-
-Obstacle = Literal["", "loss", "failed", "limit", "forbidden"]
-"""Why it stays: a loss is not left out, a run failed, a limit held less often, or it may not run alone."""
+Obstacle = Literal["", "loss", "failed", "limit", "forbidden", "default"]
+"""Why it stays: a loss is not left out, a run failed, a limit held less often, it may not run alone, or without it
+there is only the default."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,16 @@ class Smallest:
 
 
 def variants(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]:
-    """The winner with one parameter at its default, for each that differs and may differ alone."""
-    return {
-        name: config for name, config in _reverted(settings, winner).items() if not settings.space.is_forbidden(config)
-    }
+    """The winner with one parameter at its default, for each that differs and may run so."""
+    reverted = _reverted(settings, winner)
+    return {name: config for name, config in reverted.items() if not _why_not(settings, config)}
+
+
+def _why_not(settings: Settings, config: Config) -> Obstacle:
+    """Why this configuration is not measured at all; "" when it is."""
+    if settings.space.key(config) == settings.default_key:
+        return "default"
+    return "forbidden" if settings.space.is_forbidden(config) else ""
 
 
 def _reverted(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]:
@@ -66,23 +75,28 @@ def _reverted(settings: Settings, winner: Config) -> dict[str, dict[str, Value]]
     return found
 
 
-def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple[Planned, ...] | Smallest:
-    """What to run next, or the answer. `trials` are those of purpose "revert" so far, in order."""
+def reduce(settings: Settings, winner: Config, low: float, trials: Sequence[Trial]) -> tuple[Planned, ...] | Smallest:
+    """What to run next, or the answer. `trials` are those of purpose "revert" so far, in order.
+
+    `low` is the lower end of the winner's claim, a ratio of speeds.
+    """
+    settings = replace(settings, margin_ratio=min(settings.margin_ratio, LOST_RATIO * low))
     alone = variants(settings, winner)
-    if planned := _missing(settings, [winner, *alone.values()], trials, 0):
+    if alone and (planned := _missing(settings, [winner, *alone.values()], trials, 0)):
         return planned
     each = tuple(
         Reverted(name, *_judged(settings, winner, config, trials, 0))
         if name in alone
-        else Reverted(name, None, "forbidden")
+        else Reverted(name, None, _why_not(settings, config))
         for name, config in _reverted(settings, winner).items()
     )
     gone = [one.parameter for one in each if one.may_go]
     reverted = {**winner, **{name: settings.default[name] for name in gone}}
     config = settings.space.settled(reverted, settings.default)
-    if len(gone) < 2 or settings.space.is_forbidden(config):
-        kept = config if len(gone) == 1 else dict(winner)
-        return Smallest(kept, tuple(gone[:1]) if len(gone) == 1 else (), each, None)
+    if len(gone) == 1:
+        return Smallest(config, tuple(gone), each, None)
+    if not gone or (why_not := _why_not(settings, config)):
+        return Smallest(dict(winner), (), each, None, why_not if gone else "")
     if planned := _missing(settings, [winner, config], trials, BLOCKS):
         return planned
     together, obstacle = _judged(settings, winner, config, trials, BLOCKS)
@@ -93,8 +107,8 @@ def reduce(settings: Settings, winner: Config, trials: Sequence[Trial]) -> tuple
 
 def runs_needed(settings: Settings, winner: Config | None) -> int:
     """The number of runs that it takes at most, without repeated ones; of whatever will win while nobody knows."""
-    alone = settings.space.parameters if winner is None else variants(settings, winner)
-    return BLOCKS * (len(alone) + 3)
+    alone = len(settings.space.parameters) if winner is None else len(variants(settings, winner))
+    return BLOCKS * (alone + 3) if alone else 0
 
 
 def _missing(settings: Settings, configs: Sequence[Config], trials: Sequence[Trial], first: int) -> tuple[Planned, ...]:

@@ -280,9 +280,8 @@ def _awaits(tuning: Tuning) -> bool:
 
 
 def _together(found: Smallest) -> dict[str, object] | None:
-    if found.together is None:
-        return None
-    return {"sentence": together_sentence(found), **measured_json(found.together)}
+    sentence = together_sentence(found)
+    return {"sentence": sentence, **measured_json(found.together)} if sentence else None
 
 
 def without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:

@@ -23,7 +23,8 @@ from experiments.models import Tuning, TuningTrial
 class Question:
     """All that decides what follows. `winner`: it is confirmed, and the smallest recipe is looked for.
 
-    `newest_reverted` are those since a person asked for it, or took the search up again.
+    `low`: what it gains at least, a ratio of speeds. `newest_reverted` are those since a person asked for it, or took
+    the search up again.
     """
 
     settings: Settings
@@ -33,6 +34,7 @@ class Question:
     newest_reverted: tuple[Trial, ...]
     reduces: bool
     winner: Config | None
+    low: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def question_of(tuning: Tuning, over: Sequence[TuningTrial], settings: Settings)
         newest_reverted=tuple(reverted([one for one in over if one.position >= tuning.taken_up_at])),
         reduces=tuning.reduces,
         winner=tuning.winner if tuning.outcome == Tuning.Outcome.BETTER else None,
+        low=tuning.low_ratio or 0.0,
     )
 
 
@@ -62,11 +65,11 @@ def work_out(question: Question) -> Worked:
     """What follows. Takes seconds."""
     settings, trials = question.settings, question.trials
     if question.winner is not None:
-        return Worked(question, reduced=reduce(settings, question.winner, question.reverted))
+        return Worked(question, reduced=reduce(settings, question.winner, question.low, question.reverted))
     best = best_so_far(settings, trials)
     if starts := planned_starts(question.document, settings, trials):
         return Worked(question, best, search.Round(starts))
     step = search.decide(settings, trials)
     if isinstance(step, search.Better) and question.reduces:
-        return Worked(question, best, step, reduce(settings, step.claim.config, question.reverted))
+        return Worked(question, best, step, reduce(settings, step.claim.config, step.claim.low, question.reverted))
     return Worked(question, best, step)

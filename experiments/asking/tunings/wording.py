@@ -101,25 +101,31 @@ def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
     default = shown(tuning.default[one.parameter])
     measured = _measured(one.verdict)
     if one.may_go:
-        return f"{one.parameter} may go back to {default}: a loss beyond the margin is left out{measured}."
-    return f"{one.parameter} stays: at {default} {_OBSTACLES[one.obstacle]}{measured}."
+        return f"{one.parameter} may go back to {default}: {_loss(one.verdict)} is left out{measured}."
+    return f"{one.parameter} stays: at {default} {_why(one.obstacle, one.verdict)}{measured}."
 
 
 def together_sentence(smallest: Smallest) -> str:
     """What all that may go alone costs when it goes together; "" when fewer than two may."""
-    if smallest.together is None:
-        return ""
-    measured = _measured(smallest.together)
-    if smallest.dropped:
-        return f"Together they may go back, too: a loss beyond the margin is left out{measured}."
-    return f"Together they may not: {_OBSTACLES[smallest.obstacle]}{measured}, so all of the answer stays."
+    verdict, measured = smallest.together, _measured(smallest.together)
+    if smallest.obstacle:
+        return f"Together they may not: {_why(smallest.obstacle, verdict)}{measured}, so all of the answer stays."
+    return f"Together they may go back, too: {_loss(verdict)} is left out{measured}." if verdict else ""
+
+
+def _loss(verdict: Verdict | None) -> str:
+    return f"a loss of more than {100 * verdict.margin_ratio:.2g} %" if verdict else "a loss"
+
+
+def _why(obstacle: Obstacle, verdict: Verdict | None) -> str:
+    return f"{_loss(verdict)} is not left out" if obstacle == "loss" else _OBSTACLES[obstacle]
 
 
 _OBSTACLES: Mapping[Obstacle, str] = {
-    "loss": "a loss beyond the margin is not left out",
     "failed": "a run failed",
     "limit": "a limit held in fewer of the runs than with the answer",
-    "forbidden": "alone the combination is forbidden",
+    "forbidden": "the combination is forbidden",
+    "default": "there is nothing but the default",
 }
 
 

@@ -9,7 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.analysis.tuning.confirming import claim_of, pairs_that_tell, pairs_wanted, standing, verdict_on
+from experiments.analysis.tuning.confirming import (
+    claim_of,
+    few_pairs,
+    pairs_that_tell,
+    pairs_wanted,
+    standing,
+    verdict_on,
+)
 from experiments.analysis.tuning.space import Parameter, Space
 from experiments.analysis.tuning.trials import Settings, Trial
 
@@ -72,6 +79,13 @@ def test_more_budget_goes_to_a_finalist_that_it_suffices_for_and_to_none_that_wa
         later = replace(SETTINGS, budget_runs=len(trials) + more, looks=2, looked_at=len(trials))
         wanted = pairs_wanted(later, trials, standing(later, trials, MINE), 1)
         assert (wanted > len(trials) // 2) == goes_on
+
+
+def test_pairs_that_were_under_way_when_budget_came_are_completed_as_they_would_have_been() -> None:
+    trials = pairs(6, noise=0.04, gain=0.03)
+    for more in (4, 40):
+        later = replace(SETTINGS, budget_runs=60 + more, looks=2, looked_at=len(trials))
+        assert pairs_wanted(later, trials, standing(later, trials, MINE), 1) >= few_pairs(SETTINGS) == 8
 
 
 def test_nobody_is_told_how_many_runs_would_confirm_a_loss() -> None:

@@ -564,11 +564,12 @@ def test_the_hours_end_a_search_like_its_runs_do(admin: Member, choice: Choice) 
         (None, False, "", None, 10, 0, 10, 0, 1000),
         (None, True, "", None, 10, 0, 58, 48, 5800),  # all three parameters back alone, then together, in 8 blocks
         (None, True, "nothing_better", None, 20, 0, 0, 0, 0),
-        (None, True, "better", {"mode": "fast"}, 20, 5, 27, 27, 2700),  # one differs
+        (None, True, "better", {"mode": "fast", "nproc": 5000}, 20, 5, 35, 35, 3500),
+        (None, True, "better", {"mode": "fast"}, 20, 0, 0, 0, 0),  # without the one that differs there is the default
         (None, False, "better", {"mode": "fast", "nproc": 5000}, 20, 0, 40, 40, 4000),  # by the button
         (0.5, False, "", None, 10, 0, 8, 0, 800),
         (0.5, True, "", None, 10, 0, 8, 0, 800),
-        (0.5, True, "better", {"mode": "fast"}, 12, 2, 4, 4, 400),
+        (0.5, True, "better", {"mode": "fast", "nproc": 5000}, 12, 2, 4, 4, 400),
         (0.25, True, "", None, 10, 0, 0, 0, 0),
         (1.0, True, "", None, 0, 0, 68, 48, 1360),  # as long as the workload says
     ],
