@@ -19,7 +19,7 @@ from experiments.api import streams
 from experiments.api.choices import LogLevel, MetricDirection
 from experiments.api.finding import find_run
 from experiments.api.plumbing.auth import READ, member_of
-from experiments.api.plumbing.paging import paged, tell_page
+from experiments.api.plumbing.paging import CURSOR, LIMIT, paged, query_of_page, tell_page
 from experiments.api.shapes import artifact_url
 from experiments.judging.comparing.history import samples_of
 from experiments.judging.evidence.load_parts import load_parts
@@ -33,6 +33,8 @@ router = Router(auth=READ, tags=["runs"])
 
 MAX_EVENTS = 1000
 _LAST_SEQ = 2**31 - 1
+_SERIES_AT_ONCE = 20
+"""In memory with all of their points, of which an answer has 2,000 at most."""
 
 
 class EventOut(BaseModel):
@@ -179,15 +181,17 @@ def get_config(request: HttpRequest, number: int) -> ConfigOut:
 
 
 @router.get("/{int:number}/samples", response=list[SeriesOut])
-@paged
 def list_samples(
     request: HttpRequest,
     number: int,
     channel: list[str] = Query([], max_length=50, description="Only these channels"),
+    cursor: int = CURSOR,
+    limit: int = LIMIT,
 ) -> list[SeriesOut]:
     """What the monitors read during the run."""
     found = []
-    for series in samples_of(find_run(member_of(request), number), channels=channel):
+    series_of_page = query_of_page(request, samples_of(find_run(member_of(request), number), channel), cursor, limit)
+    for series in series_of_page.iterator(chunk_size=_SERIES_AT_ONCE):
         at_s, values = thinned(series.at_s, series.values)
         found.append(SeriesOut(role=series.role, channel=series.channel, unit=series.unit, at_s=at_s, values=values))
     return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.encoding import escape_uri_path
 from ninja.params.functions import Query
@@ -20,6 +21,7 @@ LIMIT: Any = Query(MAX_ROWS, ge=1, le=MAX_ROWS)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Row = TypeVar("Row", bound=Model)
 
 
 def tell_page(request: HttpRequest, cursor: str | int, *, rel: str = "next", name: str = "cursor") -> None:
@@ -52,6 +54,13 @@ def rows_of_page(request: HttpRequest, rows: Sequence[T], cursor: int, limit: in
     if cursor + limit < len(rows):
         tell_page(request, cursor + limit)
     return list(rows[cursor : cursor + limit])
+
+
+def query_of_page(request: HttpRequest, rows: QuerySet[Row], cursor: int, limit: int) -> QuerySet[Row]:
+    """The same of rows that are too big to be read before they are chosen."""
+    if cursor + limit < rows.count():
+        tell_page(request, cursor + limit)
+    return rows[cursor : cursor + limit]
 
 
 def paged(

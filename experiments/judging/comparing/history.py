@@ -244,10 +244,10 @@ def _points(runs: RunQuerySet) -> list[Point]:
     ]
 
 
-def samples_of(run: Run, *, channels: Sequence[str] = ()) -> list[SampleSeries]:
-    """In-run series of the run, all or the named channels."""
+def samples_of(run: Run, channels: Sequence[str] = ()) -> QuerySet[SampleSeries]:
+    """In-run series of the run by role and channel, all or the named channels. Each row has all of its points."""
     series = run.samples.order_by("role", "channel")
-    return list(series.filter(channel__in=channels) if channels else series)
+    return series.filter(channel__in=channels) if channels else series
 
 
 def experiment_runs(experiment: Experiment) -> list[Run]:

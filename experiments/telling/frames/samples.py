@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from agents.drivers.jmeter.jtl.frames import pl  # polars, loaded with the first use
+from experiments.judging.comparing.history import samples_of
 from experiments.models import Run
 from experiments.telling.frames.parquet import parquet_of
 
@@ -21,9 +22,7 @@ def samples_file(run: Run, channels: Sequence[str] = ()) -> IO[bytes]:
 def _parts(run: Run, channels: Sequence[str]) -> Iterator[Any]:
     types = {"role": pl.String, "channel": pl.String, "unit": pl.String, "at_s": pl.Float64, "value": pl.Float64}
     yield pl.DataFrame(schema=types)
-    wanted = run.samples.order_by("role", "channel")
-    wanted = wanted.filter(channel__in=channels) if channels else wanted
-    for series in wanted.iterator(chunk_size=_SERIES_AT_ONCE):
+    for series in samples_of(run, channels).iterator(chunk_size=_SERIES_AT_ONCE):
         names = {name: pl.lit(getattr(series, name), pl.String) for name in ("role", "channel", "unit")}
         points = pl.DataFrame({"at_s": series.at_s, "value": series.values}, schema_overrides=types)
         yield points.select(**names, at_s="at_s", value="value")

@@ -8,8 +8,9 @@ import re
 from typing import Any
 
 import pytest
+from django.db.models.signals import post_init
 
-from experiments.models import Run
+from experiments.models import Run, SampleSeries
 from tests.experiments.api.conftest import ApiClient
 from tests.experiments.api.test_auth import BODIES, NAMES, OPERATIONS
 from tests.experiments.conftest import WORKLOAD
@@ -37,6 +38,38 @@ def followed(api: ApiClient, path: str) -> list[Any]:
         link = re.search(r'<http://testserver/api/v1([^>]+)>; rel="next"', answer.get("Link", ""))
         path = link[1] if link else ""
     return rows
+
+
+@pytest.mark.parametrize(
+    ("query", "channels", "goes_on"),
+    [
+        ("limit=1", ["c0"], True),
+        ("limit=2&cursor=1", ["c1", "c2"], True),
+        ("limit=2&cursor=3", ["c3", "c4"], False),
+        ("limit=1&channel=c3", ["c3"], False),
+        ("cursor=9", [], False),
+        ("", ["c0", "c1", "c2", "c3", "c4"], False),
+    ],
+)
+def test_a_page_of_samples_reads_the_points_of_its_own_channels_alone(
+    api: ApiClient, stock: dict[str, Any], query: str, channels: list[str], goes_on: bool
+) -> None:
+    api.post("/runs", NAMES)
+    run = Run.objects.get()
+    for place in range(5):
+        SampleSeries.objects.create(run=run, role="sut", channel=f"c{place}", unit="x", at_s=[0.0], values=[1.0])
+    read: list[str] = []
+
+    def note(instance: SampleSeries, **_: Any) -> None:
+        read.append(instance.channel)
+
+    post_init.connect(note, sender=SampleSeries)
+    try:
+        answer = api.get(f"/runs/1/samples?{query}")
+    finally:
+        post_init.disconnect(note, sender=SampleSeries)
+    assert [one["channel"] for one in answer.json()] == read == channels
+    assert ('rel="next"' in answer.get("Link", "")) is goes_on
 
 
 def test_any_list_is_read_to_its_end_by_its_links(api: ApiClient, stock: dict[str, Any]) -> None:
