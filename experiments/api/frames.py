@@ -70,11 +70,16 @@ def samples_parquet(
 
 
 @_frames("/experiments/{int:experiment_id}.parquet", "experiments", "An experiment's runs as Parquet", ABOUT.strip())
-def experiment_parquet(request: HttpRequest, experiment_id: int) -> WholeFile:
+def experiment_parquet(
+    request: HttpRequest,
+    experiment_id: int,
+    profiled: bool = Query(False, description="Also the profiled twins, which count nowhere; `profiled` marks them"),
+) -> WholeFile:
     """The runs of an experiment as a file, those in the trash left out."""
     member = member_of(request)
     experiment = find_experiment(member, experiment_id)
-    runs = Run.objects.for_team(member.team).kept().filter(experiment=experiment)
+    kept = Run.objects.for_team(member.team).kept().filter(experiment=experiment)
+    runs = kept if profiled else kept.plain()
     return WholeFile(
         read_from_replica(lambda: runs_file(runs)), content_type=PARQUET, filename=f"experiment-{experiment_id}.parquet"
     )

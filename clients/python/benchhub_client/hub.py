@@ -133,9 +133,13 @@ class Experiment:
         """What the gate says; `rules` are those of the API: metric=[...], margin_pct=3, baseline="branch:main"."""
         return self.hub._verdict(f"/experiments/{self.id}/verdict", rules)
 
-    def runs(self, library: str | None = None) -> Any:
-        """Its runs as a data frame, with all figures."""
-        return frame_of(self.hub.api.download(f"/experiments/{self.id}.parquet"), library)
+    def runs(self, library: str | None = None, *, profiled: bool = False) -> Any:
+        """Its runs as a data frame, with all figures; with `profiled` also their profiled twins, which count nowhere.
+
+        The column `profiled` marks the twins, which the profiler made slower.
+        """
+        query = _query({"profiled": True}) if profiled else ""
+        return frame_of(self.hub.api.download(f"/experiments/{self.id}.parquet?{query}"), library)
 
 
 class Hub:

@@ -42,6 +42,7 @@ _EXAMPLES: Mapping[str, Any] = {
     "outcome": "succeeded",
     "param": ["nofile=16384"],
     "person": "ada",
+    "profiled": True,
     "q": "tomcat",
     "query": "tomcat commit:abc123",
     "recipe": "limits",

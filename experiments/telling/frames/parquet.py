@@ -13,6 +13,8 @@ from experiments.registry.errors import Busy
 
 AT_ONCE = 2
 """A file of 100,000 runs keeps a core busy for seconds, and its parts some 100 MB of memory."""
+ROWS_OF_GROUP, CELLS_OF_GROUP = 50_000, 4_000_000
+"""A group of rows is in memory as a whole while it is written, and again when it is read."""
 _places = threading.BoundedSemaphore(AT_ONCE)
 
 
@@ -41,7 +43,8 @@ def _made(parts: Iterable[Any], columns: Sequence[str], directory: Path, *, tail
         kept.append(path)
         known |= dict.fromkeys(part.columns)
     whole = pl.concat([pl.scan_ipc(path) for path in kept], how="diagonal")
-    others = sorted(set(known) - set(columns)) if tail else []
+    names = [*columns, *(sorted(set(known) - set(columns)) if tail else ())]
+    rows = max(1, min(ROWS_OF_GROUP, CELLS_OF_GROUP // len(names)))
     made = directory / "whole.parquet"
-    whole.select([*columns, *others]).sink_parquet(made, compression="zstd", row_group_size=50_000)
+    whole.select(names).sink_parquet(made, compression="zstd", row_group_size=rows)
     return made.open("rb")  # the directory goes, the open file stays until it is sent

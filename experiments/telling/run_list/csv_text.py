@@ -53,6 +53,7 @@ COLUMNS: dict[str, Callable[[Run], Any]] = {
     **{name: _metric(name) for name in METRICS},
     CHANGE: lambda run: None,
     AGAINST: lambda run: None,
+    "profiled": _plain("profiled"),
 }
 """Column -> what stands in it; the change needs more than the run, and is looked up for many runs at once."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -85,6 +88,81 @@ def test_a_history_and_an_experiment_are_tables_of_their_runs(api: ApiClient, th
     found = table(api, f"/experiments/{made}.parquet")
     assert set(found["variant"]) == {"a"}
     assert found.height == Run.objects.filter(experiment=made).count() > 0
+
+
+def test_profiled_twins_are_marked_in_all_tables_and_left_out_of_an_experiment_unless_asked_for(
+    api: ApiClient, stock: dict[str, Any]
+) -> None:
+    made = api.post("/experiments", {**BODIES["create_experiment"], "profilers": ["perf"]}).json()["id"]
+    api.post(f"/experiments/{made}/launch")
+    marks = dict(Run.objects.order_by("number").values_list("number", "profiled"))
+    plain = [number for number, profiled in marks.items() if not profiled]
+    assert 0 < len(plain) < len(marks)
+    alone = table(api, f"/experiments/{made}.parquet")
+    assert (alone["number"].to_list(), any(alone["profiled"])) == (plain, False)
+    for path in (f"/experiments/{made}.parquet?profiled=true", "/runs.parquet"):
+        found = table(api, path)
+        assert dict(zip(found["number"], found["profiled"], strict=True)) == marks, path
+    lines = csv.DictReader(api.get("/runs/csv").getvalue().decode().splitlines())
+    assert {int(line["number"]): line["profiled"] == "True" for line in lines} == marks
+
+
+@pytest.fixture
+def wide(admin: Member, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """Twelve runs with figures, a label and a parameter in common, and four of each kind that no other run has.
+
+    The last one hides its latency.
+    """
+    monkeypatch.setattr(frames, "MOST_KEYS", 3)
+    monkeypatch.setattr(frames, "CELLS_AT_ONCE", 4 * (len(frames.COLUMNS) + 10))
+    rare = {12: {"errors_total": 7}}
+    return Run.objects.bulk_create(
+        Run(
+            team=admin.team,
+            number=number,
+            labels={"branch": "main", **{f"l{number}-{place}": "v" for place in range(4)}},
+            parameters={"heap": number, **{f"p{number}-{place}": "w" for place in range(4)}},
+            metrics={
+                "throughput_rps": 1.5,
+                "latency_p99_ms": 9,
+                **rare.get(number, {}),
+                **{f"age{number}_{place}_ms": 2 for place in range(4)},
+            },
+            hides_latency=number == 12,
+        )
+        for number in range(1, 13)
+    )
+
+
+def test_any_number_of_keys_makes_few_columns_and_small_parts_and_loses_nothing(
+    api: ApiClient, wide: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[tuple[int, int]] = []
+
+    def noting(rows: frames._Rows) -> Any:
+        made = part(rows)
+        parts.append(made.shape)
+        return made
+
+    part = frames._part
+    monkeypatch.setattr(frames, "_part", noting)
+    found = table(api, "/runs.parquet")
+    assert [rows for rows, _ in parts] == [4, 4, 4]
+    assert all(rows * columns <= frames.CELLS_AT_ONCE for rows, columns in parts)
+    wholes = ["labels_json", "metrics_json", "parameters_json"]
+    of_kinds = [name for name in found.columns if name not in (*frames.COLUMNS, *wholes)]
+    assert [re.sub("[0-9].*", "", name) for name in of_kinds] == [
+        *("age", "label.branch", "label.l", "label.l", "param.heap", "param.p", "param.p"),
+    ]
+    assert found["label.branch"].to_list() == ["main"] * 12
+    assert found["param.heap"].to_list() == [str(number) for number in range(1, 13)]
+    assert found["throughput_rps"].to_list() == [1.5] * 12
+    assert found["latency_p99_ms"].to_list() == [9.0] * 11 + [None]
+    assert found["errors_total"].to_list() == [None] * 11 + [7.0]
+    for run, row in zip(wide, found.to_dicts(), strict=True):
+        shown = {name: value for name, value in run.metrics.items() if run.number < 12 or name != "latency_p99_ms"}
+        whole = [json.loads(row[name]) for name in wholes]
+        assert whole == [run.labels, shown, run.parameters]
 
 
 def test_samples_are_not_thinned(api: ApiClient, three: None) -> None:

@@ -112,6 +112,14 @@ def test_runs_and_a_history_are_frames_of_the_chosen_library(hub: Hub) -> None:
     assert hub.compare(1, 2)["runs"][0]["number"] == 1
 
 
+def test_the_frame_of_an_experiment_has_profiled_twins_only_when_they_are_asked_for(hub: Hub) -> None:
+    setup = {"application": "tomcat", "recipe": "limits", "sut": "sut-1", "drivers": ["driver-1"]}
+    variants = [{"name": name, **setup} for name in ("a", "b")]
+    experiment = hub.launch_experiment(name="twins", workload="home page", variants=variants, profilers=["perf"])
+    assert set(experiment.runs("polars")["profiled"]) == {False}
+    assert set(experiment.runs("polars", profiled=True)["profiled"]) == {False, True}
+
+
 @pytest.mark.parametrize(
     ("filters", "numbers"),
     [
