@@ -28,6 +28,21 @@ def marked(text: str | Sequence[str], source: str) -> dict[str, Any] | None:
     return {"source": source, "this_is": DATA, "text": text if isinstance(text, str) else list(text)}
 
 
+def with_marked(row: dict[str, Any], name: str, source: str) -> dict[str, Any]:
+    """The row with this text of it marked."""
+    return {**row, name: marked(row[name], source)} if row.get(name) else row
+
+
+def pieces(text: str, size: int = 2000) -> list[str]:
+    """A long text in pieces, of which as many stay as fit."""
+    return [text[start : start + size] for start in range(0, len(text), size)] or [""]
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its first `most` characters and how many more there are."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
+
+
 def fitted(answer: dict[str, Any], most: int = MAX_CHARS) -> str:
     """The answer as JSON of at most `most` characters.
 
@@ -36,9 +51,9 @@ def fitted(answer: dict[str, Any], most: int = MAX_CHARS) -> str:
     left_out: dict[str, int] = {}
     chars, pair = MAX_TEXT, 2
     whole = shown(answer)
-    cut = _with_texts_of(whole, chars)
-    while len(text := _written(cut, left_out)) > most:
-        longest = max(_shortenable(cut, "", pair), key=lambda found: len(found[1]), default=None)
+    kept = _with_texts_of(whole, chars)
+    while len(text := _written(kept, left_out)) > most:
+        longest = max(_shortenable(kept, "", pair), key=lambda found: len(found[1]), default=None)
         if longest is not None:
             path, values = longest
             keep = len(values) // 2
@@ -46,7 +61,7 @@ def fitted(answer: dict[str, Any], most: int = MAX_CHARS) -> str:
             _shorten(values, keep)
         elif chars > _FEWEST_CHARS:
             chars //= 2
-            cut = _with_texts_of(cut, chars)
+            kept = _with_texts_of(kept, chars)
         elif pair > 1:
             pair = 1  # half of an interval or of a comparison says something else than both: only when all else is done
         else:

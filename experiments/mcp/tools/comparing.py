@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from experiments.mcp.asking import Api
-from experiments.mcp.fitting import without_empty
+from experiments.mcp.fitting import marked, without_empty
 from experiments.mcp.tool import Answer, Arguments, Id, Metric, RunNumber, Tool
 from experiments.mcp.tools.runs import row_of
 
@@ -76,10 +76,14 @@ async def get_verdict(api: Api, asked: GetVerdict) -> Answer:
     else:
         rules = {"metric": asked.metrics, "baseline": asked.baseline}
         said = await api.get(f"/experiments/{asked.experiment}/verdict", **rules)
-    wanted = ("outcome", "finished", "reasons", "decided_by", "comment_reason", "url")
-    numbers = [without_empty(one) for one in said["numbers"]]
-    content = {"run": asked.run, "experiment": asked.experiment, **{name: said[name] for name in wanted}}
-    return Answer(without_empty({**content, "numbers": numbers}), [asked.run, said["decided_by"]])
+    content = {
+        "run": asked.run,
+        "experiment": asked.experiment,
+        **{name: said[name] for name in ("outcome", "finished", "decided_by", "comment_reason", "url")},
+        "reasons": marked(said["reasons"], "why the gate says so, with texts of hosts, tools and people"),
+        "numbers": [without_empty(one) for one in said["numbers"]],
+    }
+    return Answer(without_empty(content), [asked.run, said["decided_by"]])
 
 
 async def _compared(api: Api, asked: CompareRuns) -> Any:

@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from pydantic import Field
 
 from experiments.mcp.asking import Api, Refused
+from experiments.mcp.fitting import pieces
 from experiments.mcp.tool import Answer, Arguments, Tool
 from experiments.telling.find.documentation import page_text, search, sections_of, title_of, topics
 
@@ -40,13 +41,8 @@ def _found(asked: GetDocs) -> dict[str, Any]:
         return {"title": title_of(asked.topic), "text": first, "sections": headings}
     for anchor, heading, text in sections:
         if anchor == asked.section:
-            return {"topic": asked.topic, "heading": heading, "text": _pieces(text)}
+            return {"topic": asked.topic, "heading": heading, "text": pieces(text)}
     raise Refused(f"The page {asked.topic} has no section {asked.section!r} (field: section).", 404)
-
-
-def _pieces(text: str, size: int = 2000) -> list[str]:
-    """A long section in pieces, of which as many stay as fit."""
-    return [text[start : start + size] for start in range(0, len(text), size)] or [""]
 
 
 TOOLS = (

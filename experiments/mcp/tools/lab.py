@@ -7,13 +7,17 @@ from typing import Any
 from pydantic import Field
 
 from experiments.mcp.asking import Api
-from experiments.mcp.fitting import without_empty
+from experiments.mcp.fitting import marked, with_marked, without_empty
 from experiments.mcp.tool import Answer, Arguments, Tool
 
 _HOST = (
     "name", "roles", "labels", "state", "state_reason", "dirty_run", "leased_by", "same_machine_as", "reserved_by",
     "reserved_until", "last_seen_at", "may_launch",
 )  # fmt: skip
+
+
+STATE_REASON = "why the host is in this state, with texts of hosts and tools"
+WAITING = "why they wait, with texts of hosts and tools"
 
 
 class ListHosts(Arguments):
@@ -29,7 +33,7 @@ async def list_hosts(api: Api, asked: ListHosts) -> Answer:
     """Hosts by name, without addresses and keys."""
     hosts = await api.rows("/hosts", fields=",".join(_HOST))
     fitting = [host for host in hosts.found if asked.name.lower() in host["name"].lower()]
-    found = [without_empty(host) for host in fitting[: asked.limit]]
+    found = [with_marked(without_empty(host), "state_reason", STATE_REASON) for host in fitting[: asked.limit]]
     runs = [host.get(name) for host in found for name in ("leased_by", "dirty_run")]
     content = {"hosts": found, "more": len(fitting) - len(found), **hosts.looked_at("hosts")}
     return Answer(content, runs)
@@ -42,14 +46,17 @@ async def get_queue(api: Api, asked: GetQueue) -> Answer:
     waiting = [_line(one) for one in queue["waiting"][: asked.limit]]
     more = queue["more"] + len(queue["waiting"]) - len(waiting)
     runs = [one["number"] for one in (*running, *waiting)]
-    return Answer({"running": running, "waiting": waiting, "more": more}, runs)
+    reasons = [f"#{one['run']['number']}: {one['reason']}" for one in queue["waiting"][: asked.limit]]
+    content = {"running": running, "waiting": waiting, "why_they_wait": marked(reasons, WAITING), "more": more}
+    return Answer(content, runs)
 
 
 def _line(one: dict[str, Any]) -> dict[str, Any]:
     run = one["run"]
     documents = {kind: run[kind]["name"] for kind in ("application", "recipe", "workload") if run[kind]}
     about = {name: run[name] for name in ("number", "state", "experiment", "sut", "drivers", "priority", "created_by")}
-    return without_empty({**about, **documents, **{name: value for name, value in one.items() if name != "run"}})
+    expected = {name: value for name, value in one.items() if name not in ("run", "reason")}
+    return without_empty({**about, **documents, **expected})
 
 
 TOOLS = (

@@ -15,9 +15,10 @@ from agents.steps.recipe import RecipeDocument, Value
 from experiments.api.shapes import Labels, Parameters
 from experiments.asking.launching.choices import typed_parameters
 from experiments.mcp.asking import Api, Refused
-from experiments.mcp.fitting import MAX_TEXT
+from experiments.mcp.fitting import MAX_TEXT, with_marked
 from experiments.mcp.tool import Answer, Arguments, Tool
-from experiments.mcp.tools.runs import row_of
+from experiments.mcp.tools.lab import STATE_REASON
+from experiments.mcp.tools.runs import row_of, waiting_of
 from experiments.registry.documents.rights import reserved_parts
 from experiments.registry.errors import RequestError
 
@@ -92,7 +93,7 @@ async def launch_plan(api: Api, asked: LaunchPlan) -> Answer:
         raise Refused("The plan was made with another token (field: plan); call plan_run again.", 403)
     key = f"mcp-{hashlib.sha256(asked.plan.encode()).hexdigest()}"
     run = await api.post("/runs", found["body"], key=key)
-    return Answer({"launched": row_of(run), "url": run["url"], "waiting": run["waiting"]}, [run["number"]])
+    return Answer({"launched": row_of(run), "url": run["url"], "waiting": waiting_of(run)}, [run["number"]])
 
 
 async def _document(api: Api, kind: str, reference: str) -> dict[str, Any]:
@@ -110,7 +111,8 @@ async def _host(api: Api, name: str) -> dict[str, Any]:
     host = await api.get(f"/hosts/{name}")
     if not host["may_launch"]:
         raise Refused(f"You may not launch on the host {name!r}.", 403)
-    return {name: host[name] for name in ("name", "state", "state_reason", "leased_by", "reserved_by")}
+    shown = {name: host[name] for name in ("name", "state", "state_reason", "leased_by", "reserved_by")}
+    return with_marked(shown, "state_reason", STATE_REASON)
 
 
 def _read(kind: str, document: dict[str, Any]) -> BaseModel:

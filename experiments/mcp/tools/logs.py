@@ -10,13 +10,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from experiments.mcp.asking import Api
-from experiments.mcp.fitting import marked
+from experiments.mcp.fitting import cut, marked, pieces
 from experiments.mcp.tool import Answer, Arguments, RunNumber, Tool
 
 _PAGE = 1000
 _MOST_PAGES = 20
-_LINE_CHARS, _MOST_CHARS = 400, 14_000
-"""Of one line; of all lines as JSON, so that none is left out of the answer unseen."""
+_LINE_CHARS, _WHOLE_CHARS, _MOST_CHARS = 400, 9_000, 14_000
+"""Of one line; of one that was asked for alone; of several as JSON, so that none is left out of the answer unseen."""
 
 
 class GetLog(Arguments):
@@ -30,7 +30,13 @@ class GetLog(Arguments):
         coerce_numbers_to_str=True,
         description="next_after of the answer before",
     )
-    limit: int = Field(60, ge=1, le=150, description="Lines")
+    limit: int = Field(
+        60,
+        ge=1,
+        le=150,
+        description=f"Lines, each cut at {_LINE_CHARS} characters, which it says; 1 gives a line of up to "
+        f"{_WHOLE_CHARS:,} whole, in pieces",
+    )
 
 
 async def get_log(api: Api, asked: GetLog) -> Answer:
@@ -39,18 +45,20 @@ async def get_log(api: Api, asked: GetLog) -> Answer:
     after, begin = int(entry_seq), int(lines_before or 0)
     kept: deque[str] = deque()
     chars, ended = 0, False
+    most = _WHOLE_CHARS if asked.limit == 1 else _LINE_CHARS
     for _ in range(_MOST_PAGES):
         page = await api.get(f"/runs/{asked.number}/log", after=after, limit=_PAGE)
         for entry in page["items"]:
             for place, line in enumerate(_lines(entry, asked)):
                 if place < begin or asked.contains.lower() not in line.lower():
                     continue
-                kept.append(f"{entry['at'][11:19]} {entry['source']} {entry['level']}: {line[:_LINE_CHARS]}")
+                kept.append(f"{entry['at'][11:19]} {entry['source']} {entry['level']}: {cut(line, most)}")
                 chars += len(json.dumps(kept[-1]))
-                if asked.which == "first" and (len(kept) > asked.limit or chars > _MOST_CHARS):
+                too_many = len(kept) > asked.limit or (len(kept) > 1 and chars > _MOST_CHARS)
+                if asked.which == "first" and too_many:
                     kept.pop()
                     return _answer(asked, kept, next_after=f"{after}:{place}")
-                while len(kept) > asked.limit or chars > _MOST_CHARS:
+                while len(kept) > asked.limit or (len(kept) > 1 and chars > _MOST_CHARS):
                     chars -= len(json.dumps(kept.popleft()))
             after, begin = entry["seq"], 0
         if len(page["items"]) < _PAGE:
@@ -65,7 +73,8 @@ def _lines(entry: dict[str, Any], asked: GetLog) -> list[str]:
 
 
 def _answer(asked: GetLog, lines: Collection[str], *, next_after: str | None) -> Answer:
-    found = {"run": asked.number, "log": marked([*lines], f"log of run {asked.number}: hosts, tools and BenchHub")}
+    shown = [piece for line in lines for piece in pieces(line)]
+    found = {"run": asked.number, "log": marked(shown, f"log of run {asked.number}: hosts, tools and BenchHub")}
     return Answer({**found, "lines": len(lines), "next_after": next_after}, [asked.number])
 
 

@@ -7,16 +7,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from experiments.mcp.asking import Api
-from experiments.mcp.fitting import marked, without_empty
+from experiments.mcp.fitting import marked, with_marked, without_empty
 from experiments.mcp.tool import Answer, Arguments, Name, RunNumber, Time, Tool
 
 ROW = (
-    "number", "state", "outcome", "validity", "application", "recipe", "workload", "sut", "drivers", "experiment",
-    "variant", "labels", "finished_at", "throughput_rps", "latency_p50_ms", "latency_p99_ms", "errors_total",
+    "number", "state", "outcome", "validity", "profiled", "application", "recipe", "workload", "sut", "drivers",
+    "experiment", "variant", "labels", "finished_at", "throughput_rps", "latency_p50_ms", "latency_p99_ms",
+    "errors_total",
 )  # fmt: skip
 _DETAIL = (
     *ROW, "url", "origin", "restore", "tags", "created_by", "queued_at", "started_at", "cause", "retry_of",
-    "retried_as", "waiting", "throughput_change", "profiled", "fingerprint", "failure_hint", "members",
+    "retried_as", "throughput_change", "fingerprint", "members",
 )  # fmt: skip
 
 
@@ -30,7 +31,9 @@ class SearchRuns(Arguments):
     sut: Name = Field("", description="Name of the host under test")
     label: list[Annotated[str, Field(max_length=300)]] = Field([], max_length=10, description="key=value")
     outcome: Literal["", "succeeded", "failed", "cancelled", "lost"] = ""
-    validity: Literal["", "valid", "suspect", "invalid"] = Field("", description="Whether the figures count")
+    validity: Literal["", "valid", "suspect", "invalid"] = Field(
+        "", description="Whether the figures count: those of valid and suspect runs do"
+    )
     since: Time = Field("", description="Queued at or after this time")
     until: Time = Field("", description="Queued before this time")
     sort: Literal["-number", "number", "-throughput_rps", "throughput_rps", "-latency_p99_ms", "latency_p99_ms"] = (
@@ -53,6 +56,12 @@ def row_of(run: dict[str, Any]) -> dict[str, Any]:
     return without_empty(row)
 
 
+def waiting_of(run: dict[str, Any]) -> dict[str, Any] | None:
+    """Why a queued run waits, and for how long; None of any other."""
+    waiting: dict[str, Any] | None = run["waiting"]
+    return waiting and with_marked(waiting, "reason", "why it waits, with texts of hosts and tools")
+
+
 async def search_runs(api: Api, asked: SearchRuns) -> Answer:
     """Runs of the filters, as rows."""
     page = await api.get("/runs", **asked.model_dump(), fields=",".join(ROW))
@@ -70,9 +79,14 @@ async def get_run(api: Api, asked: GetRun) -> Answer:
         "metrics": {
             name: value for name, value in run["metrics"].items() if not (hidden and name.startswith("latency_"))
         },
-        "findings": [{name: one[name] for name in ("check", "level", "sentence")} for one in run["findings"]],
+        "waiting": waiting_of(run),
+        "findings": marked(
+            [f"{one['check']} ({one['level']}): {one['sentence']}" for one in run["findings"]],
+            "what the checks of the run say, with texts of hosts and tools",
+        ),
         "notes": marked(run["notes"], "notes that people wrote"),
         "failure": marked(run["failure"], "what failed, with texts of hosts and tools"),
+        "failure_hint": marked(run["failure_hint"], "what to do about the failure, with texts of hosts and tools"),
     }
     if hidden:
         found["latency_left_out"] = "The server was past its limit: latency is backlog and must not be compared."
@@ -84,7 +98,8 @@ TOOLS = (
         "search_runs",
         "Search runs",
         "Runs of the team by names, labels, time, outcome and validity, newest first. Each row has its main figures: "
-        "throughput_rps in requests/s, latencies in ms. Only runs with validity valid count in comparisons.",
+        "throughput_rps in requests/s, latencies in ms. A run counts in comparisons when it succeeded, its validity is "
+        "valid or suspect, and it is not profiled.",
         SearchRuns,
         search_runs,
     ),

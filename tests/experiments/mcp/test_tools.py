@@ -102,6 +102,38 @@ def test_texts_of_hosts_and_people_are_marked_as_data_and_show_all_their_signs(
     assert (log["this_is"], "line 7\ufffd[2J" in log["text"][0]) == (DATA, True)
 
 
+def test_a_profiled_run_is_marked_wherever_runs_are_listed(caller: Caller, record: dict[str, Any]) -> None:
+    Run.objects.filter(number=50).update(profiled=True)
+    rows = [
+        *caller.call("search_runs", query="#50")["runs"],
+        *caller.call("compare_runs", baseline=1, candidates=[50])["runs"],
+        caller.call("get_run", number=50),
+    ]
+    assert {(row["number"], row["profiled"]) for row in rows} == {(1, False), (50, True)}
+
+
+@pytest.mark.parametrize(
+    ("chars", "limit", "text"),
+    [
+        (400, 60, "y" * 400),
+        (460, 60, "y" * 400 + "… (60 more characters)"),
+        (460, 1, "y" * 460),
+        (8_000, 1, "y" * 8_000),
+        (9_500, 1, "y" * 9_000 + "… (500 more characters)"),
+    ],
+)
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_a_long_line_of_a_log_says_how_much_is_left_out_and_is_read_whole_when_it_is_asked_for_alone(
+    caller: Caller, record: dict[str, Any], which: str, chars: int, limit: int, text: str
+) -> None:
+    run = Run.objects.get(number=record["run"])
+    payload = {"source": "tomcat", "level": "error", "lines": ["y" * chars]}
+    RunEvent.objects.create(run=run, seq=5000, kind="logged", fence=1, at=run.queued_at, payload=payload)
+    found = caller.call("get_log", number=run.number, contains="yyy", limit=limit, which=which)
+    assert found["lines"] == 1
+    assert "".join(found["log"]["text"]).partition(": ")[2] == text
+
+
 def test_a_window_into_the_log_goes_on_where_the_one_before_ended(caller: Caller, record: dict[str, Any]) -> None:
     after: int | str | None = 0
     lines: list[str] = []
