@@ -63,7 +63,7 @@ def raw(**changes: Any) -> bytes:
         (raw(parameters={"nofile": "many"}), 422, "parameters.nofile"),
         (raw(parameters={"nofile": 2**62}), 422, ""),
         (raw(parameters={"nofile": {}}), 422, "parameters.nofile.bool"),
-        (raw(parameters={"other": 1}), 422, "parameters"),
+        (raw(parameters={"other": 1}), 422, "parameters.other"),
         (raw(parameters=[]), 422, "parameters"),
         (raw(labels={"a b": "c"}), 422, "labels"),
         (raw(labels={"a": 1}), 422, "labels.a"),
