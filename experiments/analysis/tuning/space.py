@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 Kind = Literal["switch", "choice", "integer", "number"]
 Relation = Literal["is", "below", "above"]
 
+TWO_CHOICES = "give two choices or more; what has one value only, give it as the fixed parameter instead"
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -45,7 +47,7 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if self.kind in ("switch", "choice") and len(self.choices) < 2:
-            raise ValueError(f"{self.name}: give two choices or more")
+            raise ValueError(f"{self.name}: {TWO_CHOICES}")
         if len(set(self.choices)) < len(self.choices):
             raise ValueError(f"{self.name}: a choice is given twice")
         if not self.choices and not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -69,11 +71,13 @@ class Parameter:
     def position(self, value: Value) -> float:
         """Where an ordered value lies, as a fraction of the range from 0 to 1; for unordered choices its number.
 
-        ValueError: a range has no place for a text.
+        A single choice lies in the middle. ValueError: a range has no place for a text.
         """
         if self.choices:
             index = self.choices.index(value)
-            return index / (len(self.choices) - 1) if self.is_ordered else float(index)
+            if not self.is_ordered:
+                return float(index)
+            return index / (len(self.choices) - 1) if len(self.choices) > 1 else 0.5
         if isinstance(value, str):
             raise ValueError(f"{self.name}: {value!r} is no number")
         if self.log:

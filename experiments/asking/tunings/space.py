@@ -23,7 +23,7 @@ from agents.base.errors import PlanError
 from agents.base.model import Frozen, first_problem
 from agents.steps.recipe import Parameter as Declared
 from agents.steps.recipe import ParameterName, RecipeDocument, Value
-from experiments.analysis.tuning.space import Clause, Condition, Kind, Parameter, Relation, Space
+from experiments.analysis.tuning.space import TWO_CHOICES, Clause, Condition, Kind, Parameter, Relation, Space
 from experiments.registry.errors import RequestError
 
 MOST_PARAMETERS = 30
@@ -133,6 +133,8 @@ def checked_space(document: SpaceDocument, recipe: RecipeDocument) -> Space:
             raise _wrong(one.name, said)
     searched = {one.name: one for one in space.parameters}
     for parameter in space.parameters:
+        if len(parameter.choices) == 1:
+            raise _wrong(parameter.name, f"{parameter.name}: {TWO_CHOICES}.")
         if (when := parameter.only_when) is not None:
             _check_may_be(searched[when.parameter], recipe, when.values, f"space.{parameter.name}")
     for mixture in space.forbidden:

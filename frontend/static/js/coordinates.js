@@ -43,11 +43,11 @@ export function placesOf(axis) {
 
 function ticksOf(axis) {
   const last = axis.choices.length - 1;
-  const found = axis.choices.map((text, at) => ({ at: at / last, text }));
+  const found = axis.choices.map((text, at) => ({ at: last > 0 ? at / last : 0.5, text }));
   const ends = found.length > MOST_TICKS ? [found[0], found[last]] : found;
   // Between 1 and 4 there is no whole number in the middle.
   const hasMiddle = !axis.whole || axis.log || (axis.low + axis.high) % 2 === 0;
-  const own = last > 0 ? ends : (hasMiddle ? [0, 0.5, 1] : [0, 1]).map((at) => ({ at, text: textAt(axis, at) }));
+  const own = last >= 0 ? ends : (hasMiddle ? [0, 0.5, 1] : [0, 1]).map((at) => ({ at, text: textAt(axis, at) }));
   const aside = axis.isObjective ? "no figure" : "not used";
   return axis.conditional ? [...own, { at: ASIDE, text: aside }] : own;
 }
@@ -108,7 +108,7 @@ class AxisBrush extends Brush {
     const { axis, places } = this;
     const place = places[at];
     if (place === LOWEST || (edge === "to" && axis.conditional && place === BETWEEN)) return ticksOf(axis).at(-1).text;
-    if (axis.choices.length < 2) return textAt(axis, place);
+    if (axis.choices.length < 1) return textAt(axis, place);
     const last = axis.choices.length - 1;
     const choice = edge === "from" ? Math.ceil(place * last) : Math.floor(place * last);
     return axis.choices[Math.max(0, Math.min(last, choice))];

@@ -20,7 +20,7 @@ from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, limits_text, shown, trials_of
 from experiments.asking.tunings.recipes import left_out, save_recipe
 from experiments.asking.tunings.steering import add_budget, find_smallest, leave_out, pause, resume
-from experiments.asking.tunings.trials import searched, settings_of, trials_over
+from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over
 from experiments.judging.comparing.comparison import Confounder, comparable_runs, compare
 from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
@@ -644,6 +644,8 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ),
         ({"space": {"parameters": [{"name": "mode", "needs": "reboot"}]}}, "space.mode", "reboots no host"),
         ({"space": {"parameters": []}}, "space.parameters", "at least 1"),
+        ({"space": {"parameters": [{"name": "nproc", "choices": [4096]}]}}, "space.nproc", "as the fixed parameter"),
+        ({"space": {"parameters": [{"name": "mode", "choices": ["plain"]}]}}, "space.mode", "as the fixed parameter"),
         (
             {"space": {**SPACE, "starts": [{"config": {"heap": 1}}]}},
             "space.starts",
@@ -733,6 +735,16 @@ def test_conditions_and_forbidden_mixtures_are_kept(admin: Member, choice: Choic
     assert len({one["nofile"] for one in plain}) > 1
     assert {one["nproc"] for one in plain} == {tuning.default["nproc"]}  # there it does not count
     assert len({one["nproc"] for one in configs}) > 1
+
+
+def test_a_stored_search_of_a_parameter_with_one_value_goes_on_to_its_answer(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice, budget_runs=20)
+    tuning.space["parameters"][0] = {"name": "nofile", "choices": [4096]}
+    tuning.save()
+    tuning = play(tuning)
+    assert (tuning.state, tuning.outcome) == ("finished", "better"), tuning.sentence
+    space = space_to_search(tuning)
+    assert {space.positions([one.config])[0][0] for one in tuning.trials.all()} == {0.5}
 
 
 def test_choices_and_starts_may_be_texts_of_the_type_that_the_recipe_declares(admin: Member, choice: Choice) -> None:
