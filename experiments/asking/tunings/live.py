@@ -9,6 +9,7 @@ stored unless the search changed meanwhile. What is decided is a function of wha
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -24,15 +25,15 @@ from experiments.asking.launching.choices import freeze
 from experiments.asking.launching.launch import launch_run
 from experiments.asking.tunings import rounds
 from experiments.asking.tunings.judged import judged
-from experiments.asking.tunings.plan import MOST_RUNS, TuningPlan, choice_with_config
+from experiments.asking.tunings.more_budget import More, more_for, runs_to_look_for_others
+from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS, TuningPlan, choice_with_config
 from experiments.asking.tunings.rounds import Worked, question_of
-from experiments.asking.tunings.trials import hours_are_used_up, settings_of, trials_over
+from experiments.asking.tunings.trials import hours_are_used_up, runs_in_hours, settings_of, trials_over
 from experiments.asking.tunings.wording import (
     answer_sentence,
     measured_json,
     smallest_sentence,
     together_sentence,
-    too_many_runs,
 )
 from experiments.models import Member, Run, Tuning, TuningTrial
 from experiments.registry.database_clock import database_now
@@ -204,16 +205,14 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         """What was worked out of these trials, none of which is open; what is known by it is set on the row."""
         if inquiry.outcome:
             return self._reduced(inquiry, over, worked)
-        trials, step = worked.question.trials, worked.step
+        step = worked.step
         inquiry.best = asdict(worked.best) if worked.best else None
-        if hours_are_used_up(inquiry, over) and len(trials) < FEWEST_RUNS:
-            return End(State.STOPPED, f"The hours were used up after {len(trials)} runs; {FEWEST_RUNS} are needed.")
-        if isinstance(step, search.Round):
-            return step.planned
-        if isinstance(step, search.NothingBetter | search.BudgetTooSmall):
-            return without_gain(inquiry, step)
         if step is None:
             raise TypeError("a search without a winner has a step")
+        if isinstance(step, search.Round) and not hours_are_used_up(inquiry, over):
+            return step.planned
+        if not isinstance(step, search.Better):
+            return without_gain(inquiry, over, step)
         inquiry.outcome, inquiry.winner = Outcome.BETTER, dict(step.claim.config)
         inquiry.gain_ratio, inquiry.low_ratio, inquiry.high_ratio = step.claim.gain, step.claim.low, step.claim.high
         return self._reduced(inquiry, over, worked)
@@ -284,14 +283,34 @@ def _together(found: Smallest) -> dict[str, object] | None:
     return {"sentence": sentence, **measured_json(found.together)} if sentence else None
 
 
-def without_gain(tuning: Tuning, step: search.NothingBetter | search.BudgetTooSmall) -> End:
-    """How a search without a gain ends; what came of it is set on the row."""
+def without_gain(
+    tuning: Tuning, over: Sequence[TuningTrial], step: search.Round | search.NothingBetter | search.BudgetTooSmall
+) -> End:
+    """How a search without a gain ends; what came of it is set on the row. A round is one that has no hours left."""
+    if isinstance(step, search.NothingBetter) and step.stopped:
+        return End(State.STOPPED, step.sentence)
     if isinstance(step, search.BudgetTooSmall):
         tuning.outcome, tuning.more_runs = Outcome.BUDGET_TOO_SMALL, step.more_runs
-        if tuning.budget_runs + step.more_runs > MOST_RUNS:
-            return End(State.FINISHED, f"{step.sentence} {too_many_runs(MOST_RUNS)}")
-    elif step.stopped:
-        return End(State.STOPPED, step.sentence)
-    else:
+        more = more_for(tuning, over, step.more_runs)
+        hours = f" They take about {more.hours:g} hours more than it has." if more.hours else ""
+        return End(State.FINISHED, f"{step.sentence}{hours}{_beyond(tuning, more)}")
+    within = runs_in_hours(tuning, over)
+    has_few = within is not None and within < FEWEST_RUNS
+    if isinstance(step, search.NothingBetter) and not has_few:
         tuning.outcome = Outcome.NOTHING_BETTER
-    return End(State.FINISHED, step.sentence)
+        return End(State.FINISHED, step.sentence)
+    tuning.outcome, tuning.more_runs = Outcome.BUDGET_TOO_SMALL, runs_to_look_for_others(tuning, over)
+    more = more_for(tuning, over, tuning.more_runs)
+    needs = f", and a search needs {FEWEST_RUNS}" if has_few else ""
+    return End(
+        State.FINISHED, f"The hours suffice for {within} runs{needs}: about {more} would do.{_beyond(tuning, more)}"
+    )
+
+
+def _beyond(tuning: Tuning, more: More) -> str:
+    """What to do when a forecast is beyond what a search may have; "" when it is not."""
+    if tuning.budget_runs + more.runs > MOST_RUNS:
+        return f" A search has at most {MOST_RUNS}: measure longer in each run, or on hosts with less noise."
+    if (tuning.budget_hours or 0) + more.hours > MOST_HOURS:
+        return f" A search has at most {MOST_HOURS} hours: take a shorter workload, or hosts with less noise."
+    return ""

@@ -8,8 +8,8 @@ from datetime import timedelta
 from statistics import fmean, median
 
 from experiments.analysis.tuning.effects import Effect, effects_of
-from experiments.analysis.tuning.search import more_to_search
 from experiments.analysis.tuning.smallest import runs_needed
+from experiments.asking.tunings.more_budget import SPARE_RATIO
 from experiments.asking.tunings.trials import (
     Limited,
     budget_runs,
@@ -23,9 +23,6 @@ from experiments.asking.tunings.trials import (
 from experiments.asking.tunings.wording import config_text, limit_text
 from experiments.models import Run, Tuning, TuningTrial
 from experiments.running.queue.estimates import estimates_for
-
-SPARE_RATIO = 1.1
-"""Some runs of the smallest recipe are invalid and made again."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +136,6 @@ def hours_with_reduction(tuning: Tuning) -> float | None:
         return tuning.budget_hours
     needed_s = used_s(over) + SPARE_RATIO * reduction_runs(tuning) * median(measured)
     return max(tuning.budget_hours, math.ceil(needed_s / 36) / 100)
-
-
-def runs_to_search_on(tuning: Tuning, trials: list[TuningTrial]) -> int:
-    """The fewest further runs with which a search that ended looks for other configurations, too."""
-    over = [one for one in trials if one.result]
-    return more_to_search(settings_of(tuning, over), len(searched(over)))
 
 
 def effects_in(tuning: Tuning) -> list[Effect]:

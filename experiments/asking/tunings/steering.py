@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 
 from experiments.analysis.tuning.proposing import spread
+from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.inquiries.engine import State
 from experiments.asking.tunings.live import TUNINGS, Outcome
+from experiments.asking.tunings.more_budget import adds_runs
 from experiments.asking.tunings.plan import MOST_HOURS, MOST_RUNS
 from experiments.asking.tunings.reading import hours_with_reduction
 from experiments.asking.tunings.space import SpaceDocument, space_of, with_forbidden
+from experiments.asking.tunings.trials import budget_runs, count_searched, hours_are_used_up, runs_in_hours, trials_over
 from experiments.models import Member, Role, Tuning, TuningTrial
 from experiments.registry.documents.contents import content_of
 from experiments.registry.errors import Conflict, RequestError
@@ -35,11 +40,14 @@ def pause(member: Member, tuning: Tuning) -> None:
 def resume(member: Member, tuning: Tuning) -> None:
     """Go on with the trial that would have followed, also of a search that was stopped, once its cause is mended.
 
-    Conflict when it is neither paused nor stopped.
+    Conflict when it is neither paused nor stopped. RequestError, of the field `hours`, when it has none left.
     """
     with transaction.atomic():
         locked = _held(member, tuning)
         if locked.state == State.STOPPED:
+            over = trials_over(locked)
+            if locked.outcome != Outcome.BETTER and hours_are_used_up(locked, over) and len(over) < FEWEST_RUNS:
+                raise RequestError("Its hours are used up: give more hours, then it goes on.", field="hours")
             _open_again(locked)
         elif locked.state != State.RUNNING or not locked.paused:
             raise Conflict("This tuning search is neither paused nor stopped.")
@@ -50,7 +58,10 @@ def resume(member: Member, tuning: Tuning) -> None:
 
 
 def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 0.0) -> None:
-    """Give it more; one that ended without a gain, or was stopped, goes on with it. Conflict when it has its answer."""
+    """Give it more; one that ended without a gain, or was stopped, goes on with it.
+
+    Conflict when it has its answer. RequestError names what else it needs, where this alone would add no run.
+    """
     if runs < 0 or hours < 0 or not (runs or hours):
         raise RequestError("Give runs, hours or both.", field="runs")
     with transaction.atomic():
@@ -64,12 +75,15 @@ def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 
             raise RequestError("This search has no limit of hours.", field="hours")
         if locked.budget_hours is not None and locked.budget_hours + hours > MOST_HOURS:
             raise RequestError(f"A search has at most {MOST_HOURS} hours.", field="hours")
-        before = {"runs": locked.budget_runs, "hours": locked.budget_hours}
+        over, before = trials_over(locked), {"runs": locked.budget_runs, "hours": locked.budget_hours}
+        allowed = budget_runs(locked, over)
         locked.budget_runs += runs
         locked.budget_hours = None if locked.budget_hours is None else locked.budget_hours + hours
         after = {"runs": locked.budget_runs, "hours": locked.budget_hours}
+        if locked.outcome != Outcome.BETTER:
+            _check_adds(locked, over, runs, hours)
+            _look(locked, over, allowed)
         audit.record(member, "tuning.budget", f"tuning {locked.name}", before=before, after=after)
-        _look(locked)
         if open_again:
             _open_again(locked)
             TUNINGS.take_up(locked)
@@ -78,17 +92,26 @@ def add_budget(member: Member, tuning: Tuning, *, runs: int = 0, hours: float = 
     tuning.refresh_from_db()
 
 
-def _look(tuning: Tuning) -> None:
+def _check_adds(tuning: Tuning, over: Sequence[TuningTrial], runs: int, hours: float) -> None:
+    """RequestError when of runs and hours only that was added of which there was enough."""
+    within = runs_in_hours(tuning, over)
+    if not hours and within is not None and within <= tuning.budget_runs - runs:
+        said = f"Its hours suffice for {within} runs, and it had {tuning.budget_runs - runs}: give hours, too."
+        raise RequestError(said, field="hours")
+    if not runs and count_searched(over) >= tuning.budget_runs:
+        raise RequestError(f"Its {tuning.budget_runs} runs are used up: give runs, too.", field="runs")
+
+
+def _look(tuning: Tuning, over: Sequence[TuningTrial], allowed: int) -> None:
     """Pairs of finalists that everybody could see get further ones now, so they are judged at a smaller level.
 
-    More budget once more, before there is any other pair, is no further look.
+    More budget once more, before there is any other pair, is no further look; nor is what suffices for no pair beyond
+    the runs that were `allowed` before.
     """
-    over = tuning.trials.exclude(result=TuningTrial.Result.NONE)
-    seen = over.filter(
-        purpose=TuningTrial.Purpose.CONFIRM, result=TuningTrial.Result.OK, position__gte=tuning.looked_at
-    )
-    if tuning.outcome != Outcome.BETTER and seen.exists():
-        tuning.looks, tuning.looked_at = tuning.looks + 1, over.count()
+    confirmed = (one for one in over if one.purpose == TuningTrial.Purpose.CONFIRM)
+    seen = any(one.result == TuningTrial.Result.OK and one.position >= tuning.looked_at for one in confirmed)
+    if seen and adds_runs(tuning, over, allowed):
+        tuning.looks, tuning.looked_at = tuning.looks + 1, len(over)
 
 
 def leave_out(member: Member, tuning: Tuning, mixture: str) -> None:

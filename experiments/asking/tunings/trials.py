@@ -71,14 +71,24 @@ def limited_of(tuning: Tuning, trial: TuningTrial) -> list[Limited]:
 
 
 def budget_runs(tuning: Tuning, over: Sequence[TuningTrial]) -> int:
-    """The runs of the search, fewer when the hours will be used up before: a run takes the median of those so far."""
-    runs = tuning.budget_runs
-    searched = [one for one in over if one.purpose != TuningTrial.Purpose.REVERT]
-    if tuning.budget_hours is not None and searched:
-        typical_s = max(median(one.duration_s for one in searched), 1e-3)
-        left_s = max(tuning.budget_hours * 3600 - used_s(over), 0.0)
-        runs = min(runs, len(searched) + math.floor(left_s / typical_s))
-    return max(runs, FEWEST_RUNS)
+    """The runs of the search, fewer when the hours will be used up before; never below what every search needs."""
+    within = runs_in_hours(tuning, over)
+    return max(tuning.budget_runs if within is None else min(tuning.budget_runs, within), FEWEST_RUNS)
+
+
+def runs_in_hours(tuning: Tuning, over: Sequence[TuningTrial]) -> int | None:
+    """So many runs of search and confirmation the hours allow, those so far among them; None without such a limit."""
+    run_s = typical_s(over)
+    if tuning.budget_hours is None or run_s is None:
+        return None
+    left_s = max(tuning.budget_hours * 3600 - used_s(over), 0.0)
+    return count_searched(over) + math.floor(left_s / run_s)
+
+
+def typical_s(over: Sequence[TuningTrial]) -> float | None:
+    """What a further run of search or confirmation will take: the median of those so far, None without any."""
+    took_s = [one.duration_s for one in over if one.purpose != TuningTrial.Purpose.REVERT]
+    return max(median(took_s), 1e-3) if took_s else None
 
 
 def used_s(over: Sequence[TuningTrial]) -> float:
@@ -105,6 +115,11 @@ def as_trial(one: TuningTrial) -> Trial:
 def trials_over(tuning: Tuning) -> list[TuningTrial]:
     """The trials that have a result, in order."""
     return list(tuning.trials.exclude(result=TuningTrial.Result.NONE))
+
+
+def count_searched(over: Sequence[TuningTrial]) -> int:
+    """How many count against the runs of the budget."""
+    return sum(one.purpose != TuningTrial.Purpose.REVERT for one in over)
 
 
 def searched(over: Sequence[TuningTrial]) -> list[Trial]:

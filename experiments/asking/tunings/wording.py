@@ -91,11 +91,6 @@ def pause_sentence(tuning: Tuning) -> str:
     return f"It is paused until {tuning.confirms_at:%Y-%m-%d %H:%M} UTC, then it confirms what it found."
 
 
-def too_many_runs(most: int) -> str:
-    """What to do when a forecast is beyond what a search may have."""
-    return f"A search has at most {most}: measure longer in each run, or on hosts with less noise."
-
-
 def smallest_sentence(tuning: Tuning, one: Reverted) -> str:
     """What one parameter at its default costs."""
     default = shown(tuning.default[one.parameter])

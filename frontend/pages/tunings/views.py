@@ -12,13 +12,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments.asking.library.catalogue import known_space
 from experiments.asking.tunings import live, steering
+from experiments.asking.tunings.more_budget import More, more_for, more_to_look_for_others
 from experiments.asking.tunings.plan import MOST_RUNS
 from experiments.asking.tunings.reading import (
     cost_of,
     effects_in,
     limits_text,
     reduction_runs,
-    runs_to_search_on,
     shown,
     trials_of,
 )
@@ -92,7 +92,9 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
     trials = trials_of(found)
     rows = shown(found, trials)
     is_over = found.state in steering.OPEN_AGAIN and found.outcome != Tuning.Outcome.BETTER
-    to_search = runs_to_search_on(found, trials) if is_over else 0
+    over = [one for one in trials if one.result]
+    to_search = more_to_look_for_others(found, over) if is_over else None
+    more = more_for(found, over, found.more_runs) if found.more_runs else to_search or More(20, 0.0)
     starts = found.space.get("starts", ())
     context = {
         "tuning": found,
@@ -115,7 +117,8 @@ def tuning(request: TeamRequest, tuning_id: int) -> HttpResponse:
         "is_live": found.state == Tuning.State.RUNNING,
         "may_add": found.state == Tuning.State.RUNNING or is_over,
         "most_more_runs": MOST_RUNS - found.budget_runs,
-        "more_runs": min(found.more_runs or to_search or 20, MOST_RUNS - found.budget_runs),
+        "more_runs": min(more.runs, MOST_RUNS - found.budget_runs),
+        "more_hours": more.hours,
         "to_search": to_search,
         "most_runs": MOST_RUNS,
         "may_leave_out": found.state == Tuning.State.RUNNING and not found.outcome,

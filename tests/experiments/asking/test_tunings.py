@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.answer import answer_of
 from experiments.asking.tunings.live import TUNINGS, start_tuning, without_gain
+from experiments.asking.tunings.more_budget import More, more_for, more_to_look_for_others
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, limits_text, shown, trials_of
 from experiments.asking.tunings.recipes import left_out, save_recipe
@@ -558,6 +560,87 @@ def test_the_hours_end_a_search_like_its_runs_do(admin: Member, choice: Choice) 
     assert 15 <= tuning.trials.exclude(run=None).count() <= 31
 
 
+def lasting(tuning: Tuning, run_s: float, answer: Answer) -> Tuning:
+    """Every trial until it is over, as `play`, each of so many seconds."""
+    TUNINGS.work_out(tuning.pk)
+    while (queued := Run.objects.filter(state=Run.State.QUEUED).first()) is not None:
+        finish_next(answer(config_of(queued), queued.number))
+        TuningTrial.objects.filter(run=queued).update(duration_s=run_s)
+    tuning.refresh_from_db()
+    return tuning
+
+
+def test_hours_that_suffice_for_fewer_runs_than_a_search_needs_are_a_budget_too_small(
+    admin: Member, choice: Choice
+) -> None:
+    tuning = lasting(start(admin, choice, budget_runs=60, budget_hours=1.0), 390.0, equal)
+    assert (tuning.state, tuning.outcome) == ("finished", "budget_too_small")
+    assert re.fullmatch(
+        r"The hours suffice for (9|10) runs, and a search needs 20: about 2\.\d+ more hours would do\.", tuning.sentence
+    )
+    more = more_for(tuning, trials_over(tuning), tuning.more_runs or 0)
+    assert more == more_to_look_for_others(tuning, trials_over(tuning))
+    with pytest.raises(RequestError, match="Its hours suffice for 9 runs, and it had 60") as refused:
+        add_budget(admin, tuning, runs=20)
+    assert refused.value.field == "hours"
+    tuning.refresh_from_db()
+    assert (tuning.state, tuning.budget_runs) == ("finished", 60)
+    add_budget(admin, tuning, runs=more.runs, hours=more.hours)
+    assert tuning.state == "running"
+    assert lasting(tuning, 390.0, equal).trials.count() > 12
+
+
+def test_a_search_that_was_stopped_without_hours_goes_on_only_with_more_of_them(admin: Member, choice: Choice) -> None:
+    tuning = start(admin, choice, budget_runs=60, budget_hours=1.0)
+    finish_next(equal({}, 1))
+    TuningTrial.objects.filter(result="ok").update(duration_s=3600.0)
+    Tuning.objects.update(state="stopped", sentence="The hours were used up after 1 runs; 20 are needed.")
+    tuning.refresh_from_db()
+    with pytest.raises(RequestError, match="give more hours") as refused:
+        resume(admin, tuning)
+    assert refused.value.field == "hours"
+    add_budget(admin, tuning, hours=30.0)
+    assert tuning.state == "running"
+
+
+@pytest.mark.parametrize(
+    ("hours", "run_s", "more_runs", "runs", "added_hours", "said"),
+    [
+        (None, 240.0, 14, 14, 0.0, ""),
+        (9.0, 240.0, 14, 14, 0.0, ""),  # hours enough for both
+        (4.1, 240.0, 14, 14, 0.0, ""),  # and for no more
+        (2.2, 240.0, 14, 0, 0.76, " They take about 0.76 hours more than it has."),  # 29 of 60 runs in these hours
+        (2.2, 240.0, 40, 9, 2.67, " They take about 2.67 hours more than it has."),
+    ],
+)
+def test_a_forecast_says_the_hours_too_where_they_end_the_search_before_its_runs(
+    admin: Member, choice: Choice, hours: float | None, run_s: float, more_runs: int, runs: int, added_hours: float,
+    said: str,
+) -> None:  # fmt: skip
+    tuning = start(admin, choice, budget_runs=60, budget_hours=9.0)
+    tuning.budget_hours = hours
+    over = [TuningTrial(position=n, purpose="explore", result="ok", duration_s=run_s) for n in range(29)]
+    end = without_gain(tuning, over, BudgetTooSmall(f"About {more_runs} more runs would do.", more_runs))
+    assert end.sentence == f"About {more_runs} more runs would do.{said}"
+    assert more_for(tuning, over, more_runs) == More(runs, added_hours)
+
+
+def test_more_budget_with_which_no_further_pair_can_be_made_is_no_look_at_those_that_were(
+    admin: Member, choice: Choice
+) -> None:
+    tuning = start(admin, choice, budget_runs=60, budget_hours=20.0)
+    tuning.trials.all().delete()
+    for position, purpose in enumerate(["explore"] * 19 + ["confirm"] * 10):
+        tuning.trials.create(position=position, purpose=purpose, config=tuning.default, why="", result="ok",
+                             figure=1000.0, duration_s=240.0)  # fmt: skip
+    Tuning.objects.update(budget_hours=2.2, paused=True)
+    tuning.refresh_from_db()
+    add_budget(admin, tuning, hours=0.01)
+    assert (tuning.looks, tuning.looked_at) == (1, 0)
+    add_budget(admin, tuning, hours=0.2)
+    assert (tuning.looks, tuning.looked_at) == (2, 29)
+
+
 @pytest.mark.parametrize(
     ("hours", "reduces", "outcome", "winner", "searched", "reverted", "left_runs", "of_them", "left_s"),
     [
@@ -914,7 +997,7 @@ def test_figures_of_trials_that_were_selected_are_marked_where_their_runs_are_co
 def test_a_forecast_beyond_what_a_search_may_have_says_what_else_to_do(admin: Member, choice: Choice) -> None:
     tuning = start(admin, choice, budget_runs=40)
     for more_runs, is_too_much in ((260, False), (261, True)):
-        end = without_gain(tuning, BudgetTooSmall(f"About {more_runs} more runs would do.", more_runs))
+        end = without_gain(tuning, [], BudgetTooSmall(f"About {more_runs} more runs would do.", more_runs))
         assert (tuning.outcome, tuning.more_runs) == ("budget_too_small", more_runs)
         assert ("A search has at most 300: measure longer in each run" in end.sentence) == is_too_much
 

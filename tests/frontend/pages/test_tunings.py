@@ -14,7 +14,7 @@ from django.urls import reverse
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.live import start_tuning
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
-from experiments.models import Application, Host, Member, Recipe, Run, Tuning
+from experiments.models import Application, Host, Member, Recipe, Run, Tuning, TuningTrial
 from experiments.registry.documents.versions import save_version
 from tests.experiments.asking.test_tuning_suts import known
 from tests.experiments.asking.test_tunings import RECIPE, SPACE
@@ -161,6 +161,26 @@ def test_pausing_going_on_more_budget_and_the_end_are_buttons(browser: Client, a
     assert "Go on" in page
     assert "More budget" in page
     assert "It goes on." in press("resume")
+
+
+@pytest.mark.parametrize(
+    ("hours", "runs", "more_runs", "more_hours", "told"),
+    [(2.2, 60, "0", "0.76", "1.79 more hours"), (20, 30, "14", "0", "27 more runs")],
+)
+def test_more_budget_is_filled_in_with_what_the_search_lacks(
+    browser: Client, admin: Member, choice: Choice, hours: float, runs: int, more_runs: str, more_hours: str, told: str
+) -> None:
+    tuning = start_tuning(admin, TuningPlan("Faster?", choice, SPACE, budget_runs=runs, budget_hours=9))
+    tuning.trials.all().delete()
+    same = {"purpose": "explore", "config": tuning.default, "result": "ok", "figure": 1e3, "duration_s": 240.0}
+    TuningTrial.objects.bulk_create(TuningTrial(tuning=tuning, position=n, **same) for n in range(29))
+    Tuning.objects.update(state="finished", outcome="budget_too_small", more_runs=14, budget_hours=hours)
+    page = flat(browser.get(address("tuning", admin.team, tuning.pk)).content.decode())
+    assert re.search(rf'id="more-runs"[^>]* value="{more_runs}"', page)
+    assert re.search(rf'id="more-hours"[^>]* value="{more_hours}"', page)
+    assert f"With {told} it looks for other configurations, too" in page
+    said = browser.post(address("tuning_budget", admin.team, tuning.pk), {"runs": "2"}, follow=True)
+    assert ("Its hours suffice for 33 runs" in flat(said.content.decode())) == (hours == 2.2)
 
 
 def test_the_answer_has_its_interval_and_becomes_a_version_of_the_recipe(
