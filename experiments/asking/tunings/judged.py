@@ -20,7 +20,7 @@ PERHAPS_ITS_OWN = frozenset({"report", "swap"})
 @dataclass(frozen=True)
 class Judged:
     """`figure` and `bounded` only when the result is ok. `lacks`: the metric that the run has no figure of.
-    `hopeless`: no trial of this search had it."""
+    `hopeless`: no trial of this search had it, or the default has one that nothing can be compared with."""
 
     result: TuningTrial.Result
     reason: str = ""
@@ -43,12 +43,21 @@ def judged(tuning: Tuning, step: TuningTrial, run: Run) -> Judged:
         said = f"{found.reason} Search again with another metric or a longer load."
         return replace(found, reason=said, hopeless=True)
     if step.config == tuning.default:
-        return found
+        return _of_default(tuning, run, found)
     if is_percentile(found.lacks):  # the others had it, so this configuration completed too few requests for it
         return Judged(Result.CRASHED, f"{label_of(found.lacks)}: too few requests were completed to tell it.")
     if _perhaps_its_own(run, found) and _came_before(tuning, step, run):
         return Judged(Result.CRASHED, f"For the second time: {found.reason}")
     return found
+
+
+def _of_default(tuning: Tuning, run: Run, found: Judged) -> Judged:
+    """As it was found, but with an objective of 0 in the default no other configuration has a ratio to it."""
+    value = figure(run, tuning.metric)
+    if found.result != Result.CRASHED or value is None or value > 0:
+        return found
+    said = f"{label_of(tuning.metric)} is {value:g} with the default, and nothing has a ratio to that:"
+    return Judged(Result.INVALID, f"{said} search by another metric, and make this one a limit.", hopeless=True)
 
 
 def _perhaps_its_own(run: Run, found: Judged) -> bool:

@@ -27,6 +27,8 @@ from experiments.running.queue.estimates import estimates_for
 MOST_RUNS = 300
 MOST_HOURS = 24 * 14
 MOST_LIMITS = 8
+NO_OBJECTIVE = "errors_total"
+"""At its best it is 0, and all figures of a search are compared by ratios."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,9 @@ class TuningPlan:
         team, choice = member.team, self.choice
         of_members = names_of_members(content_of(choice.application))
         metric = metric_named(team.pk, self.metric, of_members=of_members)
+        if self.metric == NO_OBJECTIVE:
+            said = f"At its best {self.metric} is 0, to which nothing has a ratio: make it a limit, of 0 or more."
+            raise RequestError(said, field="metric")
         check_metrics(team.pk, [one.metric for one in self.limits], field="limits", of_members=of_members)
         limits = [_limit(one) for one in self.limits]
         if len(limits) > MOST_LIMITS or len({one["metric"] for one in limits}) < len(limits):

@@ -11,7 +11,7 @@ from django.urls import reverse
 from agents.steps.recipe import Parameter
 from experiments.analysis.tuning.trials import FEWEST_RUNS
 from experiments.asking.launching.choices import Choice
-from experiments.asking.tunings.plan import MOST_HOURS, MOST_LIMITS, MOST_RUNS, LimitWanted, TuningPlan
+from experiments.asking.tunings.plan import MOST_HOURS, MOST_LIMITS, MOST_RUNS, NO_OBJECTIVE, LimitWanted, TuningPlan
 from experiments.models import Host, Workload
 from experiments.registry.errors import RequestError
 from experiments.registry.metrics.vocabulary import label_of
@@ -130,7 +130,8 @@ class TuningForm(PartsForm):
         rows = [n for n in range(1, MOST_LIMITS + 1) if n <= LIMIT_ROWS or f"limit{n}_metric" in given]
         chosen = [given.get(name, "") for name in ("metric", *(f"limit{n}_metric" for n in rows))]
         metrics = _metrics(choices, [name for name in chosen if name])
-        cast("forms.ChoiceField", self.fields["metric"]).choices = metrics
+        objectives = [one for one in metrics if one[0] != NO_OBJECTIVE]
+        cast("forms.ChoiceField", self.fields["metric"]).choices = objectives
         self.limits = range(1, rows[-1] + 1)
         for number in self.limits:
             self.fields[f"limit{number}_metric"] = forms.ChoiceField(

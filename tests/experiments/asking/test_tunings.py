@@ -366,6 +366,16 @@ def test_a_metric_that_no_run_has_ends_the_search_at_once(admin: Member, choice:
     assert play(tuning).outcome == "better"
 
 
+def test_a_metric_that_is_0_with_the_default_ends_the_search_at_once(admin: Member, choice: Choice) -> None:
+    def idle(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        return whole_run(report(1000.0, latency_mean_ms=0.0))
+
+    tuning = play(start(admin, choice, metric="latency_mean_ms"), idle)
+    assert (tuning.state, tuning.trials.exclude(result="").count()) == ("stopped", 1)
+    assert tuning.sentence.startswith("Latency, mean is 0 with the default, and nothing has a ratio to that: search by")
+    assert tuning.trials.get(position=0).result == "invalid"
+
+
 def test_a_limit_is_kept_by_what_is_recommended(admin: Member, choice: Choice) -> None:
     def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
         fast = config["mode"] == "fast"
@@ -743,6 +753,7 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {"parameters": [{"name": "nproc", "choices": ["4096", "x"]}]}}, "space.nproc", "'x' is not of type"),
         ({"space": {**SPACE, "starts": [{"config": {"nproc": 2048.0}}]}}, "space.starts", "2048.0 is not of type int"),
         ({"metric": "speed"}, "metric", "no metric 'speed'"),
+        ({"metric": "errors_total"}, "metric", "to which nothing has a ratio: make it a limit"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
         ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
         ({"limits": [LimitWanted("sut.memory_used_bytes", 1e9)]}, "limits", "known: throughput_rps"),

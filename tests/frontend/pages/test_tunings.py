@@ -86,6 +86,14 @@ def test_a_search_is_started_by_the_form_and_followed_on_its_page(
     assert "mode = fast and nofile &gt; 60000" in again
 
 
+def test_errors_may_be_a_limit_and_no_objective(browser: Client, admin: Member, choice: Choice) -> None:
+    page = browser.get(address("new_tuning", admin.team)).content.decode()
+    chosen = {
+        name: re.search(rf'<select name="{name}".*?</select>', page, re.DOTALL) for name in ("metric", "limit1_metric")
+    }
+    assert ['value="errors_total"' in one[0] for one in chosen.values() if one] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
