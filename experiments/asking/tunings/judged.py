@@ -60,6 +60,12 @@ def _of_default(tuning: Tuning, run: Run, found: Judged) -> Judged:
     return Judged(Result.INVALID, f"{said} search by another metric, and make this one a limit.", hopeless=True)
 
 
+def limited_figure(run: Run, metric: str) -> float | None:
+    """The figure that a limit is on; None when the run has none of it. A run without errors need not say so."""
+    seen = figure(run, metric)
+    return float(run.errors_total or 0) if seen is None and metric == "errors_total" else seen
+
+
 def _perhaps_its_own(run: Run, found: Judged) -> bool:
     if found.result != Result.INVALID:
         return False
@@ -106,9 +112,7 @@ def _measured(tuning: Tuning, run: Run) -> Judged:
     bounded = []
     for limit in tuning.limits:
         name, most, least = limit["metric"], limit["at_most"], limit["at_least"]
-        seen = figure(run, name)
-        if seen is None and name == "errors_total":
-            seen = float(run.errors_total or 0)
+        seen = limited_figure(run, name)
         if seen is None or (least is not None and seen <= 0):
             return _without(run, name)
         if most == 0:

@@ -9,6 +9,7 @@ from agents.steps.recipe import Value
 from experiments.analysis.tuning.confirming import standing
 from experiments.analysis.tuning.smallest import Obstacle, Reverted, Smallest
 from experiments.analysis.verdict import Verdict
+from experiments.asking.tunings.judged import limited_figure
 from experiments.asking.tunings.trials import bounds_of, searched, settings_of, trials_over
 from experiments.models import Tuning, TuningTrial
 
@@ -33,7 +34,7 @@ def limit_text(limit: Mapping[str, Any]) -> str:
 
 
 def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
-    """The confirmed gain with its interval, what it rests on, and in how many of these runs each limit held."""
+    """The confirmed gain with its interval, what it rests on, in how many runs each limit held, and what crashed."""
     if tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None or tuning.winner is None:
         return ""
     pairs = standing(settings_of(tuning, over), searched(over), tuning.winner).pairs
@@ -54,7 +55,7 @@ def answer_sentence(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
     return (
         f"{config_text(tuning.winner, tuning.default)} is better than the default{how} by {gain:.1f} %, "
         f"95 % interval {low:.1f} to {high:.1f} %, from {len(won)} fresh pairs "
-        f"of runs, none of which belonged to the search.{doubt}{_limits_held(tuning, won)}"
+        f"of runs, none of which belonged to the search.{doubt}{_limits_held(tuning, won)}{_crashed(tuning, over)}"
     )
 
 
@@ -74,12 +75,36 @@ def claim_beside(tuning: Tuning) -> str:
 
 
 def _limits_held(tuning: Tuning, won: Sequence[TuningTrial]) -> str:
-    """For each limit in how many of the winner's runs it held."""
+    """For each limit in how many of the winner's runs it held; not those of 0, for a run that breaks one is no pair."""
     said = []
     for place, (limit, most) in enumerate(bounds_of(tuning)):
         held = sum(one.bounded[place] <= most for one in won)
         said.append(f" {limit_text(limit)} held in {held} of the {len(won)} runs with it.")
     return "".join(said)
+
+
+def _crashed(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
+    """In how many of all the winner's runs of the confirmation each limit of 0 held, and how many of them crashed."""
+    mine = [
+        one
+        for one in over
+        if one.purpose == TuningTrial.Purpose.CONFIRM and one.config == tuning.winner
+        if one.result != TuningTrial.Result.INVALID
+    ]
+    said = []
+    for limit in tuning.limits:
+        if limit["at_most"] == 0:
+            held = sum(_holds_at_0(one, limit["metric"]) for one in mine)
+            said.append(f" {limit_text(limit)} held in {held} of all {len(mine)} runs with it.")
+    if crashed := sum(one.result != TuningTrial.Result.OK for one in mine):
+        said.append(f" {crashed} of all {len(mine)} runs with it crashed.")
+    return "".join(said)
+
+
+def _holds_at_0(trial: TuningTrial, metric: str) -> bool:
+    if trial.result == TuningTrial.Result.OK:
+        return True
+    return trial.run is not None and limited_figure(trial.run, metric) == 0
 
 
 def pause_sentence(tuning: Tuning) -> str:

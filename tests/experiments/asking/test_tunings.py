@@ -442,7 +442,31 @@ def test_the_answer_says_in_how_many_of_the_runs_it_rests_on_each_limit_held(adm
     assert 0 < held < len(won)
     assert f"latency_p99_ms ≤ 50 held in {held} of the {len(won)} runs with it." in tuning.sentence
     assert f"throughput_rps ≥ 900 held in {len(won)} of the {len(won)} runs with it." in tuning.sentence
-    assert "errors_total" not in tuning.sentence
+    assert f"errors_total ≤ 0 held in {len(won)} of all {len(won)} runs with it." in tuning.sentence
+    assert "crashed" not in tuning.sentence
+
+
+@pytest.mark.parametrize(
+    ("ending", "held"),
+    [(whole_run(report(1250.0, errors_status=7)), 0), (whole_run(report(50.0, requests=500)), 1)],
+)
+def test_the_answer_says_how_many_of_all_runs_with_it_crashed_and_kept_a_limit_of_0(
+    admin: Member, choice: Choice, ending: list[AnyEvent], held: int
+) -> None:
+    def answer(config: dict[str, Any], number: int) -> list[AnyEvent]:
+        of_winner = TuningTrial.objects.filter(purpose="confirm", config__mode="fast")
+        is_third = of_winner.count() == 3 and not of_winner.filter(result="crashed").exists()
+        is_in_it = of_winner.filter(run__number=number).exists()
+        return ending if is_third and is_in_it else planted(config, number)
+
+    limits = [LimitWanted("errors_total", at_most=0), LimitWanted("latency_p99_ms", at_most=1e6)]
+    tuning = play(start(admin, choice, limits=limits, budget_runs=40), answer)
+    runs = tuning.trials.filter(purpose="confirm", config=tuning.winner)
+    assert list(runs.exclude(result="ok").values_list("result", flat=True)) == ["crashed"], tuning.sentence
+    fine = runs.count() - 1
+    assert f"errors_total ≤ 0 held in {fine + held} of all {fine + 1} runs with it." in tuning.sentence
+    assert f"latency_p99_ms ≤ 1,000,000 held in {fine} of the {fine} runs with it." in tuning.sentence
+    assert tuning.sentence.endswith(f" 1 of all {fine + 1} runs with it crashed.")
 
 
 def test_a_default_that_does_not_run_stops_the_search_at_once(admin: Member, choice: Choice) -> None:
