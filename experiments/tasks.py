@@ -12,9 +12,12 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.working.lease import handing_over
+from experiments.asking.bisections.live import BISECTIONS
 from experiments.asking.prometheus import reading
 from experiments.asking.schedules import launching
+from experiments.asking.searches.live import SEARCHES
 from experiments.asking.tunings.due import go_on_due
+from experiments.asking.tunings.live import TUNINGS
 from experiments.judging.alerts.missing import raise_missing
 from experiments.keeping.backups.daily import back_up_daily
 from experiments.keeping.operating import canaries
@@ -191,8 +194,11 @@ def watch_trends() -> None:
 
 @shared_task(name="experiments.tasks.launch_due")
 def launch_due() -> None:
-    """Launch the schedules and tuning trials whose time has come; a tick that was lost is made up for by this one."""
+    """Launch schedules and steps of inquiries whose time has come; a tick that was lost is made up for by this one."""
     launching.launch_due()
+    SEARCHES.try_again()
+    BISECTIONS.try_again()
+    TUNINGS.try_again()
     go_on_due()
 
 

@@ -57,7 +57,7 @@ class InquiryRow(BaseModel):
     workload: Named
     sut: str
     drivers: list[str]
-    sentence: str
+    sentence: str = Field(description="How it ended; while it runs, for which quota its next step waits, or empty")
     labels: dict[str, str]
     created_by: str | None
     created_at: datetime

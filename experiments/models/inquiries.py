@@ -21,7 +21,10 @@ class InquiryQuerySet(TeamOwnedQuerySet):
 
 
 class Inquiry(models.Model):
-    """A question about one setup, answered by launching one thing after another. `sentence` says how it ended."""
+    """A question about one setup, answered by launching one thing after another.
+
+    `sentence` says how it ended; of one that is running, for which quota of the team its next step waits.
+    """
 
     class State(models.TextChoices):
         RUNNING = "running"

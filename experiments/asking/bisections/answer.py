@@ -119,7 +119,7 @@ def _under_way(bisection: Bisection, steps: Sequence[BisectionStep]) -> list[str
         if not step.result:
             progress = " ".join(experiment_gate(step.experiment).reasons)
             said.append(f"Step {step.position + 1} compares {names[step.index]} with {names[0]}: {progress}")
-    return said
+    return [*said, *filter(None, [bisection.sentence])]
 
 
 def _result(step: BisectionStep) -> str:

@@ -25,9 +25,13 @@ from experiments.registry.errors import DATABASE_AWAY, Conflict, NotFound, Reque
 from experiments.registry.naming import check_title
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import acting_member, require, require_launch_on
+from experiments.registry.teams.quotas import QuotaExceeded
 from experiments.running.queue.priorities import check_priority
 
 logger = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 20
+"""So many inquiries of a kind that wait for a quota are tried at once."""
 
 State = Inquiry.State
 Question = TypeVar("Question", bound=Inquiry)
@@ -222,10 +226,14 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         self.follow(inquiry, self.decide(inquiry))
 
     def follow(self, inquiry: Question, following: Following | End | Later) -> None:
-        """Do what was decided. The row must be locked, and no step under way."""
+        """Do what was decided. The row must be locked, and no step under way.
+
+        A quota that is used up stops nothing: the inquiry says so in its sentence, and `try_again` goes on with it.
+        """
         if isinstance(following, End):
             _end(inquiry, following)
             return
+        inquiry.sentence = ""
         inquiry.save()
         if isinstance(following, Later):
             self.work_out_later(inquiry)
@@ -239,8 +247,28 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         try:
             with transaction.atomic():
                 self.launch(member, inquiry, following)
+        except QuotaExceeded as error:
+            inquiry.sentence = f"The next {self.step_word} waits, and is tried again by itself: {error.message}"
+            inquiry.save(update_fields=["sentence"])
         except RequestError as error:
             _end(inquiry, End(State.STOPPED, f"The next {self.step_word} could not be launched: {error.message}"))
+
+    def try_again(self) -> None:
+        """Launch what follows in inquiries that wait for a quota of their team. Safe to repeat, by several at once."""
+        waiting = self.model.objects.filter(state=State.RUNNING).exclude(sentence="").order_by("?")
+        for inquiry_id in waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]:
+            try:
+                with transaction.atomic():
+                    locked = self.locked(inquiry_id)
+                    # With a sentence it has no step under way: whoever launches one takes the sentence away.
+                    if locked.state == State.RUNNING and locked.sentence and self.may_go_on(locked):
+                        self.go_on(locked)
+            except DATABASE_AWAY:
+                raise
+            except Exception:
+                logger.exception("%s %s cannot go on", self.word, inquiry_id)
+                with transaction.atomic():
+                    self.stop_for_mistake(self.locked(inquiry_id), "after it waited for a quota")
 
     def stop_for_mistake(self, inquiry: Question, where: str) -> None:
         """End an inquiry that is still running and cannot go on for a mistake of ours."""

@@ -58,7 +58,9 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
         cost = cost_of(tuning, trials_of(tuning))
         of_them = f", {cost.left_reduction_runs} of them for the smallest recipe" if cost.left_reduction_runs else ""
         said = f"{cost.runs} runs are over, at most {cost.left_runs} to go{of_them}."
-        return TuningAnswer("budget_too_small", False, (" ".join(filter(None, (said, pause_sentence(tuning)))),))
+        return TuningAnswer(
+            "budget_too_small", False, (" ".join(filter(None, (said, tuning.sentence, pause_sentence(tuning)))),)
+        )
     reasons = [*filter(None, [claim_beside(tuning), tuning.sentence]), *smallest_reasons(tuning)]
     if tuning.winner is None or tuning.gain_ratio is None or tuning.low_ratio is None or tuning.high_ratio is None:
         return TuningAnswer(_without_one(tuning), True, tuple(reasons))

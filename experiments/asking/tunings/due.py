@@ -24,7 +24,8 @@ def go_on_due(*, after_s: float = OTHERS_WORK_S) -> None:
     launched = TuningTrial.objects.filter(tuning=OuterRef("pk")).exclude(run=None)
     is_open = launched.filter(result=TuningTrial.Result.NONE)
     is_new = launched.filter(run__finished_at__gt=Now() - timedelta(seconds=after_s))
-    waiting = running.filter(~Exists(is_open), ~Exists(is_new), paused=False)
+    # What waits for a quota has a sentence, and is tried again by the engine.
+    waiting = running.filter(~Exists(is_open), ~Exists(is_new), paused=False, sentence="")
     for tuning_id in waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]:
         TUNINGS.work_out(tuning_id)
 

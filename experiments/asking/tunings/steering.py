@@ -32,7 +32,8 @@ def pause(member: Member, tuning: Tuning) -> None:
         if locked.state != State.RUNNING or locked.paused:
             raise Conflict("Only a tuning search that is running can be paused.")
         locked.paused, locked.confirms_at = True, None  # it has no end of its own
-        locked.save(update_fields=["paused", "confirms_at"])
+        locked.sentence = ""  # it waits for a person alone
+        locked.save(update_fields=["paused", "confirms_at", "sentence"])
         audit.record(member, "tuning.pause", f"tuning {locked.name}")
     tuning.refresh_from_db()
 

@@ -33,6 +33,7 @@ from experiments.models import (
     Role,
     Run,
     StoredVerdict,
+    Team,
     Workload,
 )
 from experiments.registry.documents.versions import save_version
@@ -257,6 +258,19 @@ def test_what_is_left_shrinks_with_every_step(admin: Member, plan: dict[str, Any
     assert remaining(bisection).steps == 3
     play(bisection, slow_from("c1", COMMITS))
     assert remaining(bisection).steps == 0
+
+
+def test_a_quota_that_is_used_up_only_delays_the_next_step(admin: Member, plan: dict[str, Any]) -> None:
+    bisection = start(admin, plan)
+    Team.objects.update(quota_queued_runs=1)
+    bisection = play(bisection, slow_from("c4", COMMITS))
+    assert (bisection.state, bisection.steps.count(), Experiment.objects.count()) == ("running", 1, 1)
+    assert "The next step waits, and is tried again by itself: The team's quota is used up" in bisection.sentence
+    assert bisection.sentence in answer_of(bisection).reasons
+    Team.objects.update(quota_queued_runs=1000)
+    BISECTIONS.try_again()
+    bisection = play(bisection, slow_from("c4", COMMITS))
+    assert bisection.sentence.startswith("c4 is the first bad one.")
 
 
 def test_cancelling_ends_the_experiment_that_is_under_way(admin: Member, plan: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import rerun
 from experiments.asking.searches.live import SEARCHES, start_search
 from experiments.asking.searches.reading import cost_of
-from experiments.models import CapacitySearch, Host, Member, Role, Run, SearchTrial, Series, Workload
+from experiments.models import CapacitySearch, Host, Member, Role, Run, SearchTrial, Series, Team, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.running.ending.conclusion import give_up
@@ -150,6 +150,31 @@ def test_an_objective_that_the_tool_does_not_report_stops_the_search_at_once(adm
     search = play(start(admin, choice, objective_metric="latency_p99.9_ms"), lambda rate: load(rate))
     assert (search.state, search.trials.count()) == ("stopped", 1)
     assert search.sentence == "The load tool does not report latency p99.9; choose another objective."
+
+
+def test_a_quota_that_is_used_up_only_delays_the_next_trial(admin: Member, choice: Choice) -> None:
+    search = start(admin, choice)
+    Team.objects.update(quota_runs_per_day=1)
+    search = play(search, server(2300))
+    assert (search.state, search.trials.count()) == ("running", 1)
+    assert search.sentence.startswith("The next trial waits, and is tried again by itself: The team's quota is used up")
+    Team.objects.update(quota_runs_per_day=1000)
+    SEARCHES.try_again()
+    search = play(search, server(2300))
+    assert search.state == "finished"
+    assert "requests/s are sustained" in search.sentence
+
+
+def test_what_fails_while_a_search_is_tried_again_stops_it_and_no_other(
+    admin: Member, choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = start(admin, choice)
+    Team.objects.update(quota_runs_per_day=1)
+    search = play(search, server(2300))
+    monkeypatch.setattr("experiments.asking.searches.live.next_step", None)
+    SEARCHES.try_again()
+    search.refresh_from_db()
+    assert (search.state, "BenchHub failed to go on after it waited" in search.sentence) == ("stopped", True)
 
 
 def test_cancelling_the_search_ends_the_trial_that_waits(admin: Member, choice: Choice) -> None:

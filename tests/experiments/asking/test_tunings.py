@@ -16,6 +16,7 @@ from experiments.analysis.tuning.search import BudgetTooSmall, Round, decide
 from experiments.asking.launching.cancelling import cancel_run
 from experiments.asking.launching.choices import Choice
 from experiments.asking.tunings.answer import answer_of
+from experiments.asking.tunings.due import go_on_due
 from experiments.asking.tunings.live import TUNINGS, start_tuning, without_gain
 from experiments.asking.tunings.more_budget import More, more_for, more_to_look_for_others
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
@@ -25,7 +26,7 @@ from experiments.asking.tunings.steering import add_budget, find_smallest, leave
 from experiments.asking.tunings.trials import searched, settings_of, space_to_search, trials_over
 from experiments.judging.comparing.comparison import Confounder, comparable_runs, compare
 from experiments.keeping.retention.exemptions import in_use
-from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Tuning, TuningTrial, Variant
+from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Team, Tuning, TuningTrial, Variant
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts.driver_sets import driver_set
@@ -566,6 +567,44 @@ def test_the_search_stops_when_its_owner_is_gone_or_may_not_launch(
     second.refresh_from_db()
     assert second.state == "stopped"
     assert "could not be launched: You may not launch runs on" in second.sentence
+
+
+@pytest.mark.parametrize("quota", ["quota_runs_per_day", "quota_queued_runs"])
+def test_a_quota_that_is_used_up_only_delays_the_trial_that_is_planned(
+    admin: Member, choice: Choice, quota: str
+) -> None:
+    def allow(runs: int) -> None:
+        Team.objects.update(**{quota: runs})
+
+    tuning = play(start(admin, choice), most=2)
+    allow(0)
+    tuning = play(tuning)
+    planned = tuning.trials.filter(run=None).first()
+    assert (tuning.state, tuning.finished_at, planned is not None) == ("running", None, True)
+    assert tuning.sentence.startswith("The next trial waits, and is tried again by itself: The team's quota is used up")
+    assert tuning.sentence in answer_of(tuning).reasons[0]
+    TUNINGS.try_again()
+    go_on_due(after_s=0)
+    assert not Run.objects.filter(state=Run.State.QUEUED).exists()
+    allow(1000)
+    TUNINGS.try_again()
+    TUNINGS.try_again()
+    tuning.refresh_from_db()
+    assert tuning.sentence == ""
+    assert [config_of(run) for run in Run.objects.filter(state=Run.State.QUEUED)] == [planned and planned.config]
+    assert play(tuning).outcome == "better"
+
+
+def test_a_search_that_is_paused_while_it_waits_for_a_quota_stays_paused(admin: Member, choice: Choice) -> None:
+    tuning = play(start(admin, choice), most=1)
+    Team.objects.update(quota_runs_per_day=0)
+    tuning = play(tuning)
+    pause(admin, tuning)
+    Team.objects.update(quota_runs_per_day=1000)
+    TUNINGS.try_again()
+    assert (tuning.sentence, Run.objects.filter(state=Run.State.QUEUED).exists()) == ("", False)
+    resume(admin, tuning)
+    assert Run.objects.filter(state=Run.State.QUEUED).count() == 1
 
 
 def test_cancelling_the_search_or_its_trial_ends_both(admin: Member, choice: Choice) -> None:
