@@ -41,7 +41,7 @@ class BenchHub:
         return Claim(found.config, found.gain, found.low, found.high)
 
     def trials(self, history: Sequence[Result]) -> list[Trial]:
-        """The runs as the product stores them: an invalid run has no figures."""
+        """The runs as the product stores them: an invalid run has no figures. What was `asked` it does not keep."""
         return [
             Trial(
                 config=result.config,

@@ -25,7 +25,7 @@ SPACE_SAID = (
 HostName = Annotated[str, Field(min_length=1, max_length=120)]
 
 
-class LimitIn(BaseModel):
+class LimitIn(Body):
     metric: str = Field(min_length=1, max_length=60)
     at_most: float | None = Field(None, description="0 for a count that must stay 0, such as errors_total")
     at_least: float | None = None

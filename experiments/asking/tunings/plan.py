@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -170,6 +171,9 @@ def _limit(one: LimitWanted) -> dict[str, Any]:
         raise RequestError(
             f"{one.metric}: give the largest value (at_most) or the smallest (at_least).", field="limits"
         )
+    value = one.at_most if one.at_least is None else one.at_least
+    if value is None or not math.isfinite(value) or (value and not math.isfinite(1 / value)):
+        raise RequestError(f"{one.metric}: {value} is no number to keep.", field="limits")
     if one.at_most is not None and one.at_most < 0:
         raise RequestError(f"{one.metric}: the largest value is 0 or more.", field="limits")
     if one.at_least is not None and one.at_least <= 0:

@@ -74,6 +74,8 @@ def test_a_space_may_be_yaml_and_what_does_not_fit_is_named_by_its_field(api: Ap
         answer = api.post("/tunings", body | {"space": space})
         assert answer.status_code == 422
         assert field in answer.content.decode()
+    misspelt = body | {"limits": [{"metric": "latency_p99_ms", "at_most": 50, "at_mots": 5}]}
+    assert api.post("/tunings", misspelt).json()["field"] == "limits.0.at_mots"
     wrong = {"parameters": [{"name": "nofile", "low": "few"}]}
     assert api.post("/tunings", body | {"space": wrong}).json()["field"] == "space.parameters.0.low"
     assert api.post("/tunings", body | {"space": 4}).json()["field"] == "space"
@@ -131,6 +133,9 @@ def test_all_fields_of_a_search_stand_in_the_body_or_in_the_yaml(api: ApiClient,
     for more, beside, field in (
         ("limits: [{metric: errors_total}]", {}, "limits"),
         ("limits: {errors_total: 0}", {}, "limits"),
+        ("limits: [{metric: latency_p99_ms, at_most: .inf}]", {}, "limits.0.at_most"),
+        ("limits: [{metric: throughput_rps, at_least: .nan}]", {}, "limits.0.at_least"),
+        ("limits: [{metric: latency_p99_ms, at_most: 50, at_mots: 5}]", {}, "limits.0.at_mots"),
         ("budget_runs: many", {}, "budget_runs"),
         ("reduces: true", {"reduces": False}, "reduces"),
         ("sut: sut-2", {}, "space.sut"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -819,6 +820,9 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"metric": "errors_total"}, "metric", "to which nothing has a ratio: make it a limit"),
         ({"limits": [LimitWanted("speed", at_most=1)]}, "limits", "no metric 'speed'"),
         ({"limits": [LimitWanted("latency_p99_ms")]}, "limits", "at_most"),
+        ({"limits": [LimitWanted("latency_p99_ms", at_most=math.inf)]}, "limits", "inf is no number to keep"),
+        ({"limits": [LimitWanted("latency_p99_ms", at_most=math.nan)]}, "limits", "nan is no number to keep"),
+        ({"limits": [LimitWanted("throughput_rps", at_least=1e-310)]}, "limits", "1e-310 is no number to keep"),
         ({"limits": [LimitWanted("sut.memory_used_bytes", 1e9)]}, "limits", "known: throughput_rps"),
         ({"metric": "web.sent_bytes_per_s"}, "metric", "no metric 'web.sent_bytes_per_s'"),
         ({"margin_ratio": 0.0}, "margin_ratio", "between 0 and 1"),
