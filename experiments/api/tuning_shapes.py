@@ -158,6 +158,7 @@ class TuningOut(TuningRow):
     further_suts: list[str] = Field(description="Servers equal to the SUT, among which the trials are divided")
     confirm_sut: str | None
     confirm_after_hours: float | None
+    more_hours: float | None = Field(None, description="Beyond its hours, for `more_runs`; 0 where these suffice")
     confirms_at: datetime | None = Field(description="When the pause before the confirmation ends, once it has begun")
     limits: list[LimitIn]
     best: BestOut | None

@@ -38,6 +38,7 @@ from experiments.api.tuning_shapes import (
 from experiments.api.verdicts import MAX_WAIT_S, absolute, waited_for
 from experiments.asking.tunings import live, steering
 from experiments.asking.tunings.answer import answer_of
+from experiments.asking.tunings.more_budget import more_for
 from experiments.asking.tunings.plan import LimitWanted, TuningPlan
 from experiments.asking.tunings.reading import cost_of, effects_in, shown, trials_of
 from experiments.asking.tunings.recipes import save_recipe
@@ -164,7 +165,10 @@ def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 @router.post("/{int:tuning_id}/budget", response={202: TuningOut}, auth=LAUNCH)
 @idempotent
 def add_tuning_budget(request: HttpRequest, tuning_id: int, payload: BudgetIn) -> Status[TuningOut]:
-    """Give a search more runs or hours; one that ended without a gain, or was stopped, goes on with them."""
+    """Give a search more runs or hours; one that ended without a gain, or was stopped, goes on with them.
+
+    What alone adds no run is refused, and `field` names what it needs as well: `hours`, where these end it before.
+    """
     member = member_of(request)
     steering.add_budget(member, live.TUNINGS.find(member.team, tuning_id), runs=payload.runs, hours=payload.hours)
     return Status(202, _detail(member, tuning_id))
@@ -239,6 +243,9 @@ def _detail(member: Member, tuning_id: int) -> TuningOut:
         further_suts=[row.host.name for row in others if not row.confirms],
         confirm_sut=next((row.host.name for row in others if row.confirms), None),
         confirm_after_hours=tuning.confirm_after_hours,
+        more_hours=more_for(tuning, [one for one in trials if one.result], tuning.more_runs).hours
+        if tuning.more_runs
+        else None,
         confirms_at=tuning.confirms_at,
         limits=[LimitIn(**one) for one in tuning.limits],
         best=BestOut(**tuning.best) if tuning.best else None,

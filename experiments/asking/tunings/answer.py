@@ -57,7 +57,8 @@ def answer_of(tuning: Tuning) -> TuningAnswer:
     if tuning.state == Tuning.State.RUNNING:
         cost = cost_of(tuning, trials_of(tuning))
         of_them = f", {cost.left_reduction_runs} of them for the smallest recipe" if cost.left_reduction_runs else ""
-        said = f"{cost.runs} runs are over, at most {cost.left_runs} to go{of_them}."
+        over = "1 run is" if cost.runs == 1 else f"{cost.runs} runs are"
+        said = f"{over} over, at most {cost.left_runs} to go{of_them}."
         return TuningAnswer(
             "budget_too_small", False, (" ".join(filter(None, (said, tuning.sentence, pause_sentence(tuning)))),)
         )

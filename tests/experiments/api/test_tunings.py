@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.models import Host, Member, Recipe, Run, Tuning
+from experiments.models import Host, Member, Recipe, Run, Tuning, TuningTrial
 from experiments.registry.documents.versions import save_version
 from tests.experiments.api.ci_client import NAMES, Ci
 from tests.experiments.api.conftest import ApiClient
@@ -56,13 +56,27 @@ def test_a_search_over_the_api_from_its_start_to_its_end(api: ApiClient, body: d
     assert api.post(f"{one}/smallest").status_code == 409
     assert api.post(f"{one}/recipe").status_code == 409
     verdict = api.get(f"{one}/verdict").json()
-    assert (verdict["finished"], verdict["reasons"]) == (False, ["1 runs are over, at most 39 to go."])
+    assert (verdict["finished"], verdict["reasons"]) == (False, ["1 run is over, at most 39 to go."])
     left_out = api.post(f"{one}/region", {"mixture": "nproc > 8000"})
     assert (left_out.status_code, left_out.json()["space"]["forbidden"]) == (202, ["nproc > 8000"])
     assert api.post(f"{one}/region", {"mixture": "mode = plain"}).json()["field"] == "mixture"
     assert api.post(f"{one}/cancel").json()["state"] == "cancelled"
     assert api.get(f"{one}/verdict").json()["outcome"] == "error"
     assert [row["id"] for row in api.get("/tunings?state=cancelled").json()["items"]] == [made["id"]]
+
+
+def test_a_forecast_has_the_hours_that_the_budget_lacks_and_runs_alone_are_refused(
+    api: ApiClient, body: dict[str, Any]
+) -> None:
+    one = f"/tunings/{api.post('/tunings', body | {'budget_hours': 9}).json()['id']}"
+    assert api.get(one).json()["more_hours"] is None
+    finish_next(whole_run(report(1000.0)))
+    TuningTrial.objects.filter(result="ok").update(duration_s=1800.0)
+    Tuning.objects.update(state="finished", outcome="budget_too_small", more_runs=20, budget_hours=1.0)
+    assert api.get(one).json()["more_hours"] == 10.5
+    refused = api.post(f"{one}/budget", {"runs": 20})
+    assert (refused.status_code, refused.json()["field"]) == (422, "hours")
+    assert api.post(f"{one}/budget", {"hours": 10.5}).json()["state"] == "running"
 
 
 def test_a_space_may_be_yaml_and_what_does_not_fit_is_named_by_its_field(api: ApiClient, body: dict[str, Any]) -> None:
