@@ -300,7 +300,9 @@ class Coordinates {
     const where = brushed.map(({ axis, brush }) => {
       return `${axis.isObjective ? "the figure" : axis.name} from ${brush.told(brush.from, "from")} to ${brush.told(brush.to, "to")}`;
     });
-    const said = some ? `${count}: ${where.join("; ")}` : `${this.lines.length} ${this.lines.length === 1 ? "trial" : "trials"}. Drag along an axis to choose.`;
+    const said = some
+      ? `${count}: ${where.join("; ")}`
+      : `${this.lines.length} ${this.lines.length === 1 ? "trial" : "trials"}. Drag along an axis to choose.`;
     if (this.said.textContent !== said) this.said.textContent = said;
     for (const place of document.querySelectorAll("[data-coords-left]")) {
       place.textContent = some ? `; ${count}, as brushed above` : "";
