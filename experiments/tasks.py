@@ -8,8 +8,8 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_shutting_down
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import Q, QuerySet, Window
+from django.db.models.functions import Now, RowNumber
 
 from agents.working.lease import handing_over
 from experiments.asking.bisections.live import BISECTIONS
@@ -113,18 +113,28 @@ def reap() -> None:
     overdue = Q(last_check__at__lt=(now - CHECK_TAKES).isoformat(timespec="seconds"))
     of_the_future = Q(last_check__at__gt=(now + CHECK_TAKES).isoformat(timespec="seconds"))  # the clock was set back
     checks = Host.objects.filter(overdue | of_the_future, last_check__state="pending")
-    for host_id, site in checks.values_list("pk", "site__name")[:MOST_REPEATED]:
+    for host_id, site in _by_turns(checks, "site__name", "last_check__at"):
         send(CHECK_HOST, host_id, site or CENTRAL)
     silent_since = (now - queue.CANARIES_TAKE).isoformat(timespec="seconds")
     lost_canaries = Host.objects.filter(last_canaries__state="pending", last_canaries__at__lt=silent_since)
-    for host_id, site in lost_canaries.values_list("pk", "site__name")[:MOST_REPEATED]:
+    for host_id, site in _by_turns(lost_canaries, "site__name", "last_canaries__at"):
         send(TRY_HOST, host_id, site or CENTRAL)
     repeat_due()
     conclude_stuck()
     under_way = Q(created_at__range=(Now() - DRY_RUN_TAKES, Now() + DRY_RUN_TAKES))
     lost = DryRun.objects.filter(~under_way, state=DryRun.State.PENDING)
-    for dry_run_id, site in lost.values_list("pk", "sut__site__name")[:MOST_REPEATED]:
+    for dry_run_id, site in _by_turns(lost, "sut__site__name", "created_at"):
         send(DRY_RUN, dry_run_id, site or CENTRAL)
+
+
+def _by_turns(rows: QuerySet[Any], site: str, since: str) -> list[tuple[int, str | None]]:
+    """The ids of as many as are repeated at once, with their site: of each site by turns, the longest waiting first.
+
+    A site without a worker, or one that fetches its work by itself, keeps the messages from no other one.
+    """
+    turn = Window(RowNumber(), partition_by=site, order_by=(since, "pk"))
+    in_order = rows.annotate(turn=turn).order_by("turn", since, "pk")
+    return list(in_order.values_list("pk", site)[:MOST_REPEATED])
 
 
 @shared_task(name=RESTORE_HOST)

@@ -25,6 +25,7 @@ from experiments.running.queue.availability import look_at_machines
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
 from experiments.running.queue.live_limits import live_limits
+from experiments.running.queue.workers import teams_served_at
 
 logger = logging.getLogger(__name__)
 
@@ -154,8 +155,8 @@ def _startable(site: str, team_id: int | None) -> Iterator[_Claimable]:
 
     Runs of one person with the same hosts and urgency stand or fall together, so that only the oldest of each such
     group is looked at, however many wait. A run that waits for a host out of service, or reserved for somebody else,
-    holds up nobody, nor does one whose team has as many live runs as it may. What is said of a host holds for all hosts
-    that are the same machine.
+    holds up nobody, nor does one whose team has as many live runs as it may, or no worker at a site whose workers act
+    for one team each. What is said of a host holds for all hosts that are the same machine.
     """
     groups = list(
         Run.objects.filter(state=Run.State.QUEUED)
@@ -168,6 +169,9 @@ def _startable(site: str, team_id: int | None) -> Iterator[_Claimable]:
     )
     limits = live_limits({group["team"] for group in groups})
     groups = [group for group in groups if not limits.team_is_full(group["team"])]
+    if team_id is not None:
+        there = teams_served_at(site) | {team_id}
+        groups = [group for group in groups if group["team"] in there]
     if not groups or limits.site_is_full(site):
         return
     drivers = members_of({group["drivers"] for group in groups})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Q
+from django.db.models.functions import Now
 
 from experiments.models import CENTRAL, Run, Team, Worker
 from experiments.registry.hosts.sites import said
@@ -91,6 +92,12 @@ def manned_sites(team: Team, now: datetime) -> frozenset[str]:
     """The sites at which a worker that executes runs of the team has shown itself lately."""
     alive = Worker.objects.filter(seen_at__gt=now - SILENT_AFTER)
     return frozenset(worker.site for worker in alive if executes(worker) and takes_runs_of(team, worker))
+
+
+def teams_served_at(site: str) -> frozenset[int]:
+    """The teams (by id) for which a worker that acts for one team has shown itself at the site lately."""
+    alive = Worker.objects.filter(site=site, team__isnull=False, seen_at__gt=Now() - SILENT_AFTER)
+    return frozenset(alive.values_list("team", flat=True))
 
 
 def executes(worker: Worker) -> bool:

@@ -50,23 +50,30 @@ def request_restore(who: Member | Team, host: Host, *, force: bool = False) -> N
 
 def repeat_due() -> None:
     """Send what nobody works on: a request whose message was lost, a host that is due to be tried again."""
-    dirty = _waiting().exclude(site__keys_stay=True)  # the others are asked for by their sites' workers
+    waiting = _waiting().exclude(site__keys_stay=True)  # the others are asked for by their sites' workers
     now = database_now()
-    for host in dirty:
+    for host in waiting:
         if _is_due(host, now, said_again=SAID_AGAIN):
             send(RESTORE_HOST, host.pk, host.site_name)
 
 
 def due_at(site: Site, team: Team) -> list[Host]:
-    """The team's dirty hosts at the site that are to be put back now, for a worker that asks by itself."""
-    waiting = list(_waiting().filter(site=site, team=team)[:MOST_DUE])
-    now = database_now() if waiting else None
-    return [host for host in waiting if now is not None and _is_due(host, now, said_again=timedelta())]
+    """The team's dirty hosts at the site that are to be put back now, for a worker that asks by itself.
+
+    Those that have waited longest come first, `MOST_DUE` of them at most.
+    """
+    waiting = list(_waiting().filter(site=site, team=team))
+    if not waiting:
+        return []
+    now = database_now()
+    return [host for host in waiting if _is_due(host, now, said_again=timedelta())][:MOST_DUE]
 
 
 def _waiting() -> QuerySet[Host]:
-    dirty = Host.objects.filter(state=Host.State.DIRTY, dirty_run__isnull=False).exclude(last_restore={})
-    return dirty.exclude(dirty_run__lease_until__gt=Now()).select_related("site")
+    """Those that are to be put back at some time and that nobody works on, the longest waiting first."""
+    asked_for = Host.objects.filter(last_restore__state__in=("pending", "again"))
+    dirty = asked_for.filter(state=Host.State.DIRTY, dirty_run__isnull=False)
+    return dirty.exclude(dirty_run__lease_until__gt=Now()).select_related("site").order_by("last_restore__at", "pk")
 
 
 def _is_due(host: Host, now: datetime, *, said_again: timedelta) -> bool:

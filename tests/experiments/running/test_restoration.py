@@ -6,24 +6,29 @@ import io
 import shutil
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 
 from agents.working.lease import handing_over
+from experiments.asking.launching.choices import Choice
+from experiments.asking.launching.launch import launch_run
 from experiments.models import AuditEntry, Host, Member, Role, Run
 from experiments.registry.errors import Conflict, Forbidden
 from experiments.registry.hosts.inventory import clear_dirty
+from experiments.registry.hosts.quarantine import restore_state
+from experiments.registry.hosts.sites import add_site
 from experiments.running.executing.execution import execute_next
 from experiments.running.queue.dispatch import next_fence
 from experiments.running.restoring import requests
 from experiments.running.restoring.attempts import MOST_TRIES
-from experiments.running.restoring.requests import repeat_due, request_restore
+from experiments.running.restoring.requests import MOST_DUE, due_at, repeat_due, request_restore
 from experiments.running.restoring.restoration import perform_restore
 from tests.agents.conftest import sshd_host  # noqa: F401 - a fixture
 from tests.agents.run_lab import free_port
-from tests.experiments.conftest import MakeMember
+from tests.experiments.conftest import MakeMember, ready_host
 from tests.experiments.running.broken_server import launch_broken
 from tests.sshd import SshdHost
 
@@ -158,6 +163,28 @@ def test_what_is_due_is_sent_again_unless_somebody_is_at_it(
         sent.clear()
         repeat_due()
         assert bool(sent) is due, state
+
+
+@pytest.mark.parametrize("state, at", [("failed", "2026-01-01T00:00:00+00:00"), ("again", ""), ("pending", "")])
+def test_a_site_is_given_every_host_in_its_turn_however_many_cannot_be_put_back_yet(
+    admin: Member, stock: dict[str, Any], state: str, at: str
+) -> None:
+    """Those that are tried again later, those that wait for a person; and of those that are due the longest waiting."""
+    site = add_site("berlin", keys_stay=True)
+    run = launch_run(admin, Choice(**stock))
+    Run.objects.update(state=Run.State.FINISHED)
+    others = [*(f"other-{number}" for number in range(MOST_DUE + 1)), "mine"]
+    for name in others:
+        ready_host(admin, name)
+    said = restore_state(state, "", tries=3)
+    Host.objects.filter(name__in=others).update(
+        site=site, state=Host.State.DIRTY, dirty_run=run, last_restore=said | ({"at": at} if at else {})
+    )
+    long_ago = restore_state("pending", "") | {"at": "2026-01-02T00:00:00+00:00"}
+    Host.objects.filter(name="mine").update(last_restore=long_ago)
+    found = [host.name for host in due_at(site, admin.team)]
+    assert found[0] == "mine"
+    assert len(found) == (MOST_DUE if state == "pending" else 1)
 
 
 def test_a_worker_that_is_told_to_stop_leaves_the_host_to_the_next_one(admin: Member, dirty: Host, tuned: Path) -> None:

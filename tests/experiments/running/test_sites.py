@@ -12,10 +12,11 @@ from django.core.management.base import CommandError
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from experiments import tasks
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.keeping.operating.watched import watched_queues
-from experiments.models import Application, Host, Member, Recipe, Run, Site, Team, Worker, Workload
+from experiments.models import Application, DryRun, Host, Machine, Member, Recipe, Run, Site, Team, Worker, Workload
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, RequestError
 from experiments.registry.hosts.canaries import request_canaries
@@ -132,6 +133,27 @@ def test_a_tick_wakes_the_workers_of_each_site_where_something_is_due(
     assert published == [("execute_run", "runs"), ("execute_run", "runs.berlin")]
 
 
+@pytest.mark.parametrize("kind", ["check_host", "try_host", "dry_run"])
+def test_what_waits_at_one_site_keeps_no_message_from_another(
+    kind: str, launch: Any, published: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that waits which nobody there takes."""
+    monkeypatch.setattr(tasks, "MOST_REPEATED", 2)
+    runs = [launch(*pair) for pair in (("berlin/a", "berlin/b"), ("berlin/c", "berlin/d"), ("oslo/e", "oslo/f"))]
+    for days, run in zip((3, 2, 1), runs, strict=True):
+        at = timezone.now() - timedelta(days=days)
+        waits = {"state": "pending", "message": "", "hint": "", "at": at.isoformat(timespec="seconds")}
+        if kind == "dry_run":
+            row = DryRun.objects.create(team=run.team, sut=run.sut, drivers=run.drivers, spec=run.spec)
+            DryRun.objects.filter(pk=row.pk).update(created_at=at)
+        else:
+            field = "last_check" if kind == "check_host" else "last_canaries"
+            Host.objects.filter(pk=run.sut_id).update(**{field: waits})
+    published.clear()
+    tasks.reap()
+    assert published == [(kind, "default.berlin"), (kind, "default.oslo")]
+
+
 def test_a_site_without_a_worker_gets_no_messages_that_nobody_would_take(
     admin: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +245,38 @@ def run_of(member: Member) -> Run:
         "workload": save_version(member, Workload, "home page", WORKLOAD),
     }
     return launch_run(member, Choice(**stock, sut=ready_host(member, "x"), drivers=[ready_host(member, "y")]))
+
+
+@pytest.mark.parametrize("silent_min, theirs_is_next", [(None, False), (5, False), (0, True)])
+def test_where_each_worker_acts_for_one_team_a_team_without_one_holds_up_no_other_on_the_same_machine(
+    admin: Member, other_admin: Member, silent_min: int | None, theirs_is_next: bool
+) -> None:
+    site = add_site("berlin", keys_stay=True)
+    for member in (other_admin, admin):  # theirs has waited longer
+        hosts = [ready_host(member, f"{part} of {member.team.slug}") for part in ("sut", "driver")]
+        Host.objects.filter(pk__in=[host.pk for host in hosts]).update(site=site)
+        for host in hosts:
+            host.refresh_from_db()
+        documents = {
+            "application": save_version(member, Application, "tomcat", APPLICATION),
+            "recipe": save_version(member, Recipe, "limits", RECIPE),
+            "workload": save_version(member, Workload, "home page", WORKLOAD),
+        }
+        launch_run(member, Choice(**documents, sut=hosts[0], drivers=[hosts[1]]))
+    Host.objects.filter(name__startswith="sut").update(machine=Machine.objects.create(boot_id="of both"))
+    serves(admin.team)
+    if silent_min is not None:
+        serves(other_admin.team, silent_min=silent_min)
+    assert something_to_do("berlin", admin.team_id) is not theirs_is_next
+    mine = expected_of(Run.objects.get(team=admin.team))
+    assert theirs_is_next or (mine is not None and mine.reason == "It is next.")
+
+
+def serves(team: Team, *, silent_min: int = 0) -> None:
+    """A worker that fetches the runs of this team at the site berlin."""
+    at = {"site": "berlin", "slots": 4, "queues": [], "version": "1", "started_at": Now()}
+    seen_at = Now() - timedelta(minutes=silent_min)
+    Worker.objects.create(name="site-worker", process=f"{team.slug}:1", team=team, seen_at=seen_at, **at)
 
 
 def test_a_site_at_its_limit_waits_and_the_other_sites_go_on(launch: Any, settings: Any) -> None:
