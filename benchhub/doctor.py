@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
@@ -71,6 +72,7 @@ def findings(port: int) -> Iterator[Finding]:
         yield _port(port, running)
     yield _disk()
     yield from _keys()
+    yield from _certificates()
     if settings.BENCHHUB_EMBEDDED and not Places(settings.BENCHHUB_DATA_DIR).cluster.exists():
         yield Finding("database", "advice", f"There is none yet; `{settings.BENCHHUB_COMMAND} up` makes it.")
         return
@@ -175,6 +177,20 @@ def _keys() -> Iterator[Finding]:
             yield Finding("keys", "wrong", f"Others on this machine can read {one}: chmod 600 {one}")
             return
     yield Finding("keys", "ok", f"{file} can be used. Keep a copy apart from the backups.")
+
+
+def _certificates() -> Iterator[Finding]:
+    for name in ("BENCHHUB_WEBHOOK_CA_FILE", "OTEL_EXPORTER_OTLP_CERTIFICATE"):
+        file: Path | None = getattr(settings, name)
+        if file is None:
+            continue
+        try:
+            ssl.create_default_context(cafile=file)
+        except OSError as error:  # SSLError is one
+            why = f"{name} {file} cannot be used ({error}): name a file with a certificate as PEM."
+            yield Finding("certificates", "wrong", why)
+        else:
+            yield Finding("certificates", "ok", f"{name} {file} can be used.")
 
 
 def _secrets() -> Finding:

@@ -21,6 +21,7 @@ from experiments.models import Member
 from experiments.registry.hosts.inventory import add_host
 from tests.agents.run_lab import free_port
 from tests.experiments.conftest import admin, make_member, team
+from tests.experiments.telling.receiver import make_certificates
 
 __all__ = ["admin", "make_member", "team"]  # fixtures
 
@@ -72,6 +73,20 @@ def other_packages(settings: Settings, place: Path) -> None:
     (place / "requirements.txt").write_text("# What it needs\nDjango==0.1  # pages\nnot-there==1.0\nredis>=1\n")
 
 
+def certificate_of(name: str, content: str | None) -> Break:
+    def make(settings: Settings, place: Path) -> None:
+        setattr(settings, name, place / "ca.pem")
+        if content is not None:
+            (place / "ca.pem").write_text(content)
+
+    return make
+
+
+def good_certificate(settings: Settings, place: Path) -> None:
+    make_certificates(place)
+    settings.BENCHHUB_WEBHOOK_CA_FILE = settings.OTEL_EXPORTER_OTLP_CERTIFICATE = place / "ca.pem"
+
+
 def older_tables(_settings: Settings, _place: Path) -> None:
     MigrationRecorder.Migration.objects.filter(app="experiments").latest("pk").delete()
 
@@ -91,6 +106,9 @@ def nothing(_settings: Settings, _place: Path) -> None:
         ("keys", "ok", "apart from the backups", nothing),
         ("keys", "wrong", "Line 1 of", broken_key_file),
         ("keys", "wrong", "chmod 600", open_key_file),
+        ("certificates", "ok", "can be used", good_certificate),
+        ("certificates", "wrong", "BENCHHUB_WEBHOOK_CA_FILE", certificate_of("BENCHHUB_WEBHOOK_CA_FILE", "no PEM")),
+        ("certificates", "wrong", "No such file", certificate_of("OTEL_EXPORTER_OTLP_CERTIFICATE", None)),
         ("database", "ok", "PostgreSQL 18", nothing),
         ("tables", "ok", "those of BenchHub", nothing),
         ("tables", "wrong", "migrate", older_tables),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import time
 from datetime import timedelta
 
@@ -15,14 +16,18 @@ from django.db import transaction
 from django.db.models import F, Q, Window
 from django.db.models.functions import Now, RowNumber
 
+from agents.base.errors import MISTAKE_HINT
 from experiments.models import Delivery, DeliveryAttempt, Webhook
 from experiments.registry.database_clock import database_now
 from experiments.registry.hosts.keys import KeyFileError
 from experiments.registry.outgoing.request import Answer, Resolver, post
 from experiments.telling.notifying.webhooks import secret_of, token_of
 
+logger = logging.getLogger(__name__)
+
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))
 """Between the tries: eight of them in a little more than 22 hours."""
+MOST_TRIES = len(PAUSES) + 1
 LONGEST_PAUSE = max(PAUSES)
 LEASE = timedelta(minutes=2)
 """How long a worker may take for a try before another one repeats it."""
@@ -54,11 +59,20 @@ def deliver(delivery_id: int, *, resolve: Resolver | None = None) -> DeliveryAtt
     if not taken.update(next_at=Now() + LEASE, tries=F("tries") + 1):
         return None
     delivery = Delivery.objects.select_related("webhook", "member__user").get(pk=delivery_id)
-    if delivery.webhook is not None:
-        answer = _posted(delivery, delivery.webhook, resolve)
-    else:
-        answer = _mailed(delivery)
+    try:
+        answer = _tried(delivery, resolve)
+    except Exception:  # it would be repeated for ever, and nobody would be told
+        logger.exception("delivery %s could not be tried, in a way that nobody foresaw", delivery_id)
+        answer = Answer(None, 0.0, f"BenchHub made a mistake in sending it. {MISTAKE_HINT}")
     return _write_down(delivery, answer)
+
+
+def _tried(delivery: Delivery, resolve: Resolver | None) -> Answer:
+    if delivery.tries > MOST_TRIES:
+        return Answer(None, 0.0, f"No worker came to the end of sending it. {MISTAKE_HINT}")
+    if delivery.webhook is not None:
+        return _posted(delivery, delivery.webhook, resolve)
+    return _mailed(delivery)
 
 
 def _posted(delivery: Delivery, webhook: Webhook, resolve: Resolver | None) -> Answer:
@@ -107,7 +121,7 @@ def _write_down(delivery: Delivery, answer: Answer) -> DeliveryAttempt | None:
         now = database_now()
         if answer.good:
             state, next_at = Delivery.State.DELIVERED, None
-        elif answer.status == GONE or delivery.tries > len(PAUSES):
+        elif answer.status == GONE or delivery.tries >= MOST_TRIES:
             state, next_at = Delivery.State.GIVEN_UP, None
         else:
             state, next_at = Delivery.State.WAITING, now + PAUSES[delivery.tries - 1]

@@ -36,9 +36,7 @@ def send_trace(body: Mapping[str, Any]) -> None:
     url = f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT.rstrip('/')}/v1/traces"
     headers = {"Content-Type": "application/json", "User-Agent": "BenchHub", **settings.OTEL_EXPORTER_OTLP_HEADERS}
     request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="POST")  # noqa: S310 - of the operator
-    authority = settings.OTEL_EXPORTER_OTLP_CERTIFICATE
-    context = ssl.create_default_context(cafile=str(authority) if authority else None)
-    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects())
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=_context()), _NoRedirects())
     try:
         with opener.open(request, timeout=LIMIT_S) as answer:
             said = answer.read(LIMIT_BYTES)
@@ -51,6 +49,14 @@ def send_trace(body: Mapping[str, Any]) -> None:
     rejected = _rejected(said)
     if rejected:
         raise CollectorError(f"It took only a part: {rejected}", final=True)
+
+
+def _context() -> ssl.SSLContext:
+    authority = settings.OTEL_EXPORTER_OTLP_CERTIFICATE
+    try:
+        return ssl.create_default_context(cafile=str(authority) if authority else None)
+    except OSError as error:  # SSLError is one
+        raise CollectorError(f"OTEL_EXPORTER_OTLP_CERTIFICATE {authority} cannot be used: {error}") from error
 
 
 def _rejected(said: bytes) -> str:

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from agents.base.errors import MISTAKE_HINT
 from experiments.models import Run, RunEvent, RunTrace
 from experiments.registry.database_clock import database_now
 from experiments.registry.events import RunEnded
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720))
 """Between the tries: eight of them in a little more than 22 hours."""
+MOST_TRIES = len(PAUSES) + 1
 LEASE = timedelta(minutes=2)
 """How long a worker may take for a try before another one repeats it: the collector sees the same ids again."""
 KEPT = timedelta(days=30)
@@ -58,16 +60,25 @@ def export(run_id: int) -> None:
     if not RunTrace.objects.filter(_is_due(), pk=run_id).update(next_at=Now() + LEASE, tries=F("tries") + 1):
         return  # it is over, or somebody else is at it
     noted = RunTrace.objects.get(pk=run_id)
-    parts = ("team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment")
-    run = Run.objects.select_related(*parts).get(pk=run_id)
-    events = RunEvent.objects.filter(run=run, kind__in=EVENT_KINDS).order_by("seq")
-    origin = Origin(str(installation().id), settings.VERSION, settings.BENCHHUB_URL)
     try:
-        send_trace(trace_of(run, events, noted.worker, origin))
+        _export(noted)
     except CollectorError as error:
         _store_failure(noted, error)
+    except Exception:  # it would be repeated for ever, and nobody would be told
+        logger.exception("the trace of run %s could not be sent, in a way that nobody foresaw", run_id)
+        _store_failure(noted, CollectorError(f"BenchHub made a mistake in sending it. {MISTAKE_HINT}"))
     else:
         RunTrace.objects.filter(pk=run_id).update(next_at=None, sent_at=Now(), problem="")
+
+
+def _export(noted: RunTrace) -> None:
+    if noted.tries > MOST_TRIES:
+        raise CollectorError(f"No worker came to the end of sending it. {MISTAKE_HINT}")
+    parts = ("team", "recipe", "workload", "application", "sut", "drivers", "variant", "experiment")
+    run = Run.objects.select_related(*parts).get(pk=noted.pk)
+    events = RunEvent.objects.filter(run=run, kind__in=EVENT_KINDS).order_by("seq")
+    origin = Origin(str(installation().id), settings.VERSION, settings.BENCHHUB_URL)
+    send_trace(trace_of(run, events, noted.worker, origin))
 
 
 def _is_due() -> Q:
@@ -76,7 +87,7 @@ def _is_due() -> Q:
 
 
 def _store_failure(noted: RunTrace, error: CollectorError) -> None:
-    over = error.final or noted.tries > len(PAUSES)
+    over = error.final or noted.tries >= MOST_TRIES
     next_at = None if over else database_now() + PAUSES[noted.tries - 1]
     RunTrace.objects.filter(pk=noted.pk).update(next_at=next_at, problem=str(error)[:500])
     what = "given up" if over else f"tried again at {next_at:%H:%M:%S} UTC"

@@ -68,7 +68,7 @@ def running_receiver(tls: Path | None = None) -> Iterator[Receiver]:
     server.daemon_threads = True
     receiver.port = server.server_address[1]
     if tls is not None:
-        _make_certificates(tls)
+        make_certificates(tls)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tls / "server.pem", tls / "server.key")
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
@@ -83,7 +83,8 @@ def running_receiver(tls: Path | None = None) -> Iterator[Receiver]:
         server.server_close()
 
 
-def _make_certificates(folder: Path) -> None:
+def make_certificates(folder: Path) -> None:
+    """`ca.pem`, and `server.pem` with its key for NAME."""
     now = datetime.now(UTC)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])

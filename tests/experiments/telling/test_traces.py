@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +41,26 @@ def collector(settings: Any) -> Iterator[Receiver]:
 @pytest.fixture
 def launched(admin: Member, stock: dict[str, Any]) -> Run:
     return launch_run(admin, Choice(**stock), labels={"commit": "4f2c9d1"})
+
+
+Break = Callable[[Any, Path], None]
+
+
+def certificate(content: str | None) -> Break:
+    def make(settings: Any, place: Path) -> None:
+        settings.OTEL_EXPORTER_OTLP_CERTIFICATE = place / "ca.pem"
+        if content is not None:
+            (place / "ca.pem").write_text(content)
+
+    return make
+
+
+def odd_header(settings: Any, _place: Path) -> None:
+    settings.OTEL_EXPORTER_OTLP_HEADERS = {"x-scope": "\u2013"}
+
+
+def run_without_start(_settings: Any, _place: Path) -> None:
+    Run.objects.update(started_at=None)
 
 
 def spans_in(body: bytes) -> list[Span]:
@@ -204,6 +225,38 @@ def test_nobody_listens(settings: Any, launched: Run) -> None:
     noted = RunTrace.objects.get()
     assert noted.problem.startswith("It gave no answer")
     assert noted.next_at is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (certificate(None), "OTEL_EXPORTER_OTLP_CERTIFICATE {place}/ca.pem cannot be used: [Errno 2] No such file"),
+        (certificate("no PEM"), "OTEL_EXPORTER_OTLP_CERTIFICATE {place}/ca.pem cannot be used: [X509"),
+        (odd_header, "BenchHub made a mistake in sending it. The worker's log"),
+        (run_without_start, "BenchHub made a mistake in sending it. The worker's log"),
+    ],
+)
+def test_whatever_goes_wrong_is_stored_and_given_up_after_as_many_tries(
+    collector: Receiver, launched: Run, settings: Any, tmp_path: Path, change: Break, problem: str
+) -> None:
+    run = finish_next()
+    change(settings, tmp_path)
+    for tries in range(1, tracing.MOST_TRIES + 1):
+        RunTrace.objects.update(next_at=timezone.now())
+        send_trace(run.pk)
+        noted = RunTrace.objects.get()
+        assert (noted.tries, noted.next_at is None) == (tries, tries == tracing.MOST_TRIES)
+        assert noted.problem.startswith(problem.format(place=tmp_path))
+    assert collector.bodies == []
+
+
+def test_a_trace_that_kills_every_worker_is_given_up(collector: Receiver, launched: Run) -> None:
+    run = finish_next()
+    RunTrace.objects.update(tries=tracing.MOST_TRIES)  # the last of them died as well
+    send_trace(run.pk)
+    noted = RunTrace.objects.get()
+    assert (noted.next_at, noted.sent_at, collector.bodies) == (None, None, [])
+    assert noted.problem.startswith("No worker came to the end of sending it.")
 
 
 def test_without_a_collector_nothing_is_noted(settings: Any, launched: Run) -> None:

@@ -243,6 +243,29 @@ def test_tls_is_checked_against_the_name_and_the_authority(
         assert (good.problem, good.status, len(receiver.bodies)) == ("", 200, 1)
 
 
+@pytest.mark.parametrize(
+    ("tries_before", "state", "problem"),
+    [
+        (0, "waiting", "BenchHub made a mistake in sending it."),
+        (len(PAUSES), "given_up", "BenchHub made a mistake in sending it."),
+        (len(PAUSES) + 1, "given_up", "No worker came to the end of sending it."),
+    ],
+)
+def test_what_nobody_foresaw_is_written_down_as_a_try_and_given_up_like_any_other(
+    webhook: Webhook, tries_before: int, state: str, problem: str
+) -> None:
+    async def broken(host: str, port: int) -> Sequence[str]:
+        raise LookupError(host)
+
+    delivery = happened(webhook)
+    Delivery.objects.update(tries=tries_before)
+    attempt = deliver(delivery.pk, resolve=broken)
+    assert attempt is not None
+    assert attempt.problem.startswith(problem)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.next_at is None) == (state, state == "given_up")
+
+
 def test_after_a_day_it_is_given_up_and_the_webhook_is_switched_off(webhook: Webhook, receiver: Receiver) -> None:
     receiver.status = 503
     delivery = happened(webhook)
