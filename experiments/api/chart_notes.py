@@ -73,8 +73,7 @@ def list_annotations(
     elif run is not None:
         found = chart_notes.of_run(find_run(member, run))
     else:
-        newest = Annotation.objects.for_team(member.team).order_by("-id")
-        found = newest.select_related("author", "run", "series")[: chart_notes.MOST_NOTES]
+        found = chart_notes.of_team(member.team).order_by("-id")[: chart_notes.MOST_NOTES]
     return [AnnotationOut.of(note) for note in found]
 
 

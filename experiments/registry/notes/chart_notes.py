@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from experiments.models import Annotation, Member, Role, Run, Series
+from experiments.models import Annotation, Member, Role, Run, Series, Team
 from experiments.models.teams import TeamOwnedQuerySet
 from experiments.registry.errors import Forbidden, NotFound, RequestError
 from experiments.registry.teams import audit
@@ -63,9 +63,14 @@ def of_run(run: Run) -> TeamOwnedQuerySet:
     return _shown(Annotation.objects.filter(run=run))
 
 
+def of_team(team: Team) -> TeamOwnedQuerySet:
+    """The team's notes, the oldest moment first, without those on runs in the trash."""
+    return _shown(Annotation.objects.for_team(team).filter(run__trashed_at=None))
+
+
 def find_annotation(member: Member, pk: int) -> Annotation:
-    """The team's note; NotFound for another team's as for none."""
-    found = _shown(Annotation.objects.for_team(member.team)).filter(pk=pk).first()
+    """The team's note; NotFound for another team's, or one on a run in the trash, as for none."""
+    found = of_team(member.team).filter(pk=pk).first()
     if found is None:
         raise NotFound(f"There is no note {pk}.")
     note: Annotation = found

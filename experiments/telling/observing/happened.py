@@ -91,8 +91,10 @@ def _runs(team: Team, asked: Asked) -> QuerySet[Run]:
 
 
 def _of_runs(asked: Asked, run: str) -> Q:
-    """What a mark that belongs to a run must have of it."""
-    found = _used(asked.hosts, f"{run}__") if asked.hosts else Q()
+    """What a mark must have of its run, if it has one: what `matching` asks of a run that is shown itself."""
+    found = Q(**{run: None}) | Q(**{f"{run}__trashed_at": None, f"{run}__archived": False})
+    if asked.hosts:
+        found &= _used(asked.hosts, f"{run}__")
     for key, value in asked.labels:
         found &= Q(**{f"{run}__labels__contains": {key: value}})
     return found

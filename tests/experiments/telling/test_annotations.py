@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,9 +11,12 @@ from django.utils import timezone
 
 from agents import events as e
 from agents.base.setting_outcome import SettingOutcome
+from experiments.asking.launching.bulk import archive_runs
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
-from experiments.models import Host, Member, Run
+from experiments.judging.alerts.triage import triage
+from experiments.keeping.retention.trash import restore_runs, trash_runs
+from experiments.models import Alert, Host, Member, Run
 from experiments.registry.hosts.inventory import clear_dirty, set_drained
 from experiments.registry.notes.chart_notes import annotate
 from tests.experiments.api.conftest import ApiClient, MakeApi, api, make_api  # noqa: F401 - fixtures
@@ -161,6 +164,51 @@ def test_notes_of_people_are_there_and_nothing_of_another_team(
     ready_host(other_admin, "sut-1")
     assert [row["text"] for row in asked(api, "kinds=note")] == ["somebody pulled a cable (ada)"]
     assert asked(make_api(other_admin), "kinds=run,measured,phase,step,alert,host,note") == []
+
+
+def deleted(admin: Member, run: Run) -> None:
+    trash_runs(admin, [run.number])
+
+
+def archived(admin: Member, run: Run) -> None:
+    archive_runs(admin, [run.number])
+
+
+@pytest.mark.parametrize("leaves", [deleted, archived])
+@pytest.mark.parametrize("label", ["", "&label=commit=4f2c9d1"])
+def test_nothing_tells_of_a_run_that_was_deleted_or_archived(
+    api: ApiClient,  # noqa: F811
+    admin: Member,
+    add_run: AddRun,
+    leaves: Callable[[Member, Run], None],
+    label: str,
+) -> None:
+    runs = nights(add_run, [1000.0] * 10 + [800.0] * 10)
+    first, last = runs[10], runs[-1]
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(labels={"commit": "4f2c9d1"})
+    assert first.finished_at is not None
+    assert last.finished_at is not None
+    annotate(admin, first, first.finished_at, "somebody pulled a cable")
+    alert = Alert.objects.get(trend__metric="throughput_rps")
+    triage(admin, alert, state=Alert.Triage.ACKNOWLEDGED)  # or the next search would let it go
+    window = f"from={int(first.finished_at.timestamp() * 1000)}&to={int(last.finished_at.timestamp() * 1000)}{label}"
+    assert {row["tags"][1] for row in asked(api, f"{window}&kinds=alert,note")} == {"alert", "note"}
+    leaves(admin, first)
+    Alert.objects.filter(pk=alert.pk).update(run_after=first, stands=False)  # as one that the data no longer show
+    assert asked(api, f"{window}&kinds=alert,note") == []
+
+
+def test_a_note_on_a_deleted_run_is_in_no_list_and_comes_back_with_it(
+    api: ApiClient,  # noqa: F811
+    admin: Member,
+    run: Run,
+) -> None:
+    note = annotate(admin, run, timezone.now(), "somebody pulled a cable")
+    trash_runs(admin, [run.number])
+    assert api.get("/annotations").json() == []
+    assert api.send("PATCH", f"/annotations/{note.pk}", {"text": "two cables"}).status_code == 404
+    restore_runs(admin, [run.number])
+    assert [row["text"] for row in api.get("/annotations").json()] == ["somebody pulled a cable"]
 
 
 @pytest.mark.parametrize(
