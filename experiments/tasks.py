@@ -239,5 +239,5 @@ def send_trace(run_id: int) -> None:
 
 @shared_task(name=READ_PROMETHEUS)
 def read_prometheus(reading_id: int) -> None:
-    """Read what a team's Prometheus saw around one run, unless every place for slow work is taken."""
-    if_there_is_room(reading.read, reading_id)
+    """Read what a team's Prometheus saw around one run, unless every place for slow work, or of the team, is taken."""
+    if_there_is_room(reading.read, reading_id, team_id=reading.team_of(reading_id))

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F, Q
-from django.db.models.functions import Now
+from django.db.models import F, Q, Window
+from django.db.models.functions import Now, RowNumber
 
+from agents.base.errors import MISTAKE_HINT
 from agents.events import from_json
 from agents.record import Record
 from experiments.asking.prometheus.answers import PrometheusError, Series, channels_in
@@ -39,6 +40,7 @@ SETTLING = timedelta(seconds=45)
 """From the end of a run to the first try: until then the margin is over, and what was scraped last has arrived."""
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60))
 """Between the tries: five of them within an hour and a half."""
+MOST_TRIES = len(PAUSES) + 1
 LEASE = timedelta(minutes=2)
 """How long a worker may take for a try before another one repeats it: the same channels are stored again."""
 MOST_S = 60.0
@@ -58,11 +60,15 @@ class Measured:
 
 @dataclass
 class Found:
-    """What one try brought: rows by role and channel, and what went wrong."""
+    """What one try brought: rows by role and channel, and what went wrong.
+
+    `is_silent`: the server did not even say what time it is there.
+    """
 
     rows: dict[tuple[str, str], SampleSeries] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     is_final: bool = True
+    is_silent: bool = False
     clock_ahead_s: float | None = None
 
     def fail(self, words: str, error: PrometheusError) -> None:
@@ -113,13 +119,22 @@ def readings_of(run: Run) -> list[PrometheusReading]:
 
 
 def due() -> list[int]:
-    """What is to be read now, the longest waiting first."""
-    found = PrometheusReading.objects.filter(_is_due()).order_by("next_at", "pk").values_list("pk", flat=True)
-    return list(found[:MOST_AT_ONCE])
+    """What is to be read now: the readings of each team by turns, the longest waiting first."""
+    turn = Window(RowNumber(), partition_by="source__team", order_by=("next_at", "pk"))
+    found = PrometheusReading.objects.filter(_is_due()).annotate(turn=turn).order_by("turn", "next_at", "pk")
+    return list(found.values_list("pk", flat=True)[:MOST_AT_ONCE])
+
+
+def team_of(reading_id: int) -> int | None:
+    """The id of the team whose server is asked; None when there is no such reading any more."""
+    return PrometheusReading.objects.filter(pk=reading_id).values_list("source__team", flat=True).first()
 
 
 def read(reading_id: int, *, resolve: Resolver | None = None) -> None:
-    """Ask one source around one run once, if that is due, and store what it says. Nothing of it concerns the run."""
+    """Ask one source around one run once, if that is due, and store what it says. Nothing of it concerns the run.
+
+    Where the server gives no answer at all, whatever else is to be asked of it waits as long as this.
+    """
     taken = PrometheusReading.objects.filter(_is_due(), pk=reading_id)
     if not taken.update(next_at=Now() + LEASE, tries=F("tries") + 1):
         return  # it is over, or somebody else is at it
@@ -129,6 +144,9 @@ def read(reading_id: int, *, resolve: Resolver | None = None) -> None:
         _ask(reading, found, resolve)
     except PrometheusError as error:
         found.fail("", error)
+    except Exception:  # it would be repeated for ever, and nobody would be told
+        logger.exception("the Prometheus reading %s could not be made, in a way that nobody foresaw", reading_id)
+        found.fail("", PrometheusError(f"BenchHub made a mistake in asking it. {MISTAKE_HINT}"))
     _store(reading, found)
 
 
@@ -138,10 +156,16 @@ def _is_due() -> Q:
 
 
 def _ask(reading: PrometheusReading, found: Found, resolve: Resolver | None) -> None:
+    if reading.tries > MOST_TRIES:
+        raise PrometheusError(f"No worker came to the end of asking it. {MISTAKE_HINT}")
     run, until_s = reading.run, time.monotonic() + MOST_S
     measured = measured_of(run)
     server = Prometheus(reading.source, resolve=resolve)
-    clock = server.clock()
+    try:
+        clock = server.clock()
+    except PrometheusError as error:
+        found.is_silent = not error.final
+        raise
     found.clock_ahead_s, zero_s, end_s = clock.ahead_s, measured.zero_s + clock.ahead_s, measured.end_s + clock.ahead_s
     for query, role, values in _asked_of(run, queries_of(reading.source.queries)):
         words = f"{query.channel} ({role}): "
@@ -212,9 +236,23 @@ def _store(reading: PrometheusReading, found: Found) -> None:
         row.problem = "\n".join(found.problems)[:MOST_PROBLEM_CHARS]
         row.clock_ahead_s = found.clock_ahead_s
         row.read_at = database_now() if found.rows else row.read_at
-        over = not found.problems or found.is_final or row.tries > len(PAUSES)
+        over = not found.problems or found.is_final or row.tries >= MOST_TRIES
         row.next_at = None if over or not reading.source.is_active else database_now() + PAUSES[row.tries - 1]
         row.save()
+    if found.is_silent:
+        _put_off(reading)
     if row.problem:
         what = "given up" if row.next_at is None else f"tried again at {row.next_at:%H:%M:%S} UTC"
         logger.warning("run %s: %s, %s: %s", reading.run_id, reading.source, what, " ".join(found.problems))
+
+
+def _put_off(asked: PrometheusReading) -> None:
+    """Have the source's other readings that are due, or soon will be, wait as long as the one that got no answer.
+
+    It is no try of theirs: after a night without the server all runs of that night are read.
+    """
+    until = database_now() + PAUSES[min(asked.tries, len(PAUSES)) - 1]
+    others = PrometheusReading.objects.filter(source=asked.source_id, next_at__lt=until).exclude(pk=asked.pk)
+    with transaction.atomic():
+        free = others.select_for_update(of=("self",), skip_locked=True).order_by("pk").values_list("pk", flat=True)
+        PrometheusReading.objects.filter(pk__in=list(free)).update(next_at=until)

@@ -323,6 +323,83 @@ def test_a_server_that_is_away_fails_no_run_and_is_asked_a_few_times(
 
 
 @pytest.mark.django_db
+def test_what_is_due_is_asked_for_each_team_by_turns(
+    receiver: Receiver, admin: Member, other_admin: Member, stock: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_AT_ONCE", 3)
+    mine, theirs = (create_source(member, wanted()) for member in (admin, other_admin))
+    runs = [measured_run(admin, stock, BASE_S) for _ in range(4)]
+    PrometheusReading.objects.all().delete()
+    for age_min, (run, source) in enumerate([*((run, mine) for run in reversed(runs)), (runs[0], theirs)][::-1]):
+        due_at = database_now() - timedelta(minutes=1 + age_min)  # those of one team wait longer than the other's
+        PrometheusReading.objects.create(run=run, source=source, next_at=due_at)
+    found = PrometheusReading.objects.in_bulk(reading.due())
+    asked = [(one.source_id, one.run_id) for one in (found[pk] for pk in reading.due())]
+    assert asked == [(mine.pk, runs[3].pk), (theirs.pk, runs[0].pk), (mine.pk, runs[2].pk)]
+
+
+@pytest.mark.django_db
+def test_a_server_without_an_answer_is_left_alone_for_all_runs_and_other_sources_are_asked(
+    receiver: Receiver, admin: Member, stock: dict[str, Any]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    source = create_source(admin, wanted(f"http://127.0.0.1:{port}"))
+    create_source(admin, wanted(f"http://127.0.0.1:{receiver.port}", ChannelQuery("load5", "node_load5"), name="other"))
+    for _ in range(3):
+        measured_run(admin, stock, BASE_S)
+    asked, *waiting = source.readings.order_by("pk")
+    read_prometheus(asked.pk)
+    asked.refresh_from_db()
+    assert asked.next_at is not None
+    for one in waiting:
+        one.refresh_from_db()
+        assert one.next_at is not None
+        assert one.next_at >= asked.next_at
+        assert (one.tries, one.problem) == (0, "")
+    assert set(reading.due()) == set(PrometheusReading.objects.exclude(source=source).values_list("pk", flat=True))
+
+
+@pytest.mark.django_db
+def test_a_server_that_answers_but_refuses_one_run_keeps_no_other_run_waiting(
+    receiver: Receiver, admin: Member, stock: dict[str, Any]
+) -> None:
+    receiver.answer = answer("scalar", [BASE_S, str(BASE_S)])  # to every question, and no query is answered so
+    source = create_source(admin, wanted(f"http://127.0.0.1:{receiver.port}"))
+    for _ in range(2):
+        measured_run(admin, stock, BASE_S)
+    asked, other = source.readings.order_by("pk")
+    read_prometheus(asked.pk)
+    asked.refresh_from_db()
+    assert asked.problem
+    assert reading.due() == [other.pk]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("tries_before", "is_over", "problem"),
+    [
+        (0, False, "BenchHub made a mistake in asking it."),
+        (len(reading.PAUSES), True, "BenchHub made a mistake in asking it."),
+        (len(reading.PAUSES) + 1, True, "No worker came to the end of asking it."),
+    ],
+)
+def test_what_nobody_foresaw_is_stored_and_given_up_like_any_other_problem(
+    receiver: Receiver, admin: Member, stock: dict[str, Any], tries_before: int, is_over: bool, problem: str
+) -> None:
+    async def broken(host: str, port: int) -> list[str]:
+        raise LookupError(host)
+
+    create_source(admin, wanted(f"http://127.0.0.1:{receiver.port}"))
+    measured_run(admin, stock, BASE_S)
+    PrometheusReading.objects.update(tries=tries_before)
+    reading.read(PrometheusReading.objects.get().pk, resolve=broken)
+    row = PrometheusReading.objects.get()
+    assert row.problem.startswith(problem)
+    assert (row.next_at is None) is is_over
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(("duration_s", "step_s"), ((600, 2), (43_200, 5)))
 def test_a_query_says_the_step_that_is_asked_which_is_longer_of_a_run_of_many_hours(
     receiver: Receiver, admin: Member, stock: dict[str, Any], duration_s: int, step_s: int

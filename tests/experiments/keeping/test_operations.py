@@ -18,7 +18,7 @@ from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.keeping.operating import canaries, operations
 from experiments.keeping.operating.bounded_look import BoundedLook, NoAnswer
-from experiments.keeping.operating.slow_work import PLACES, if_there_is_room
+from experiments.keeping.operating.slow_work import PLACES, PLACES_OF_ONE_TEAM, if_there_is_room
 from experiments.models import Canary, Host, Member, Run, Tally, Worker
 from experiments.registry.database_clock import database_now
 from experiments.registry.workers import outbox, tallies
@@ -280,22 +280,29 @@ def test_messages_are_sent_in_order_and_flush_waits_for_the_last() -> None:
     assert broker.sent == list(range(20))
 
 
-def test_work_that_waits_for_others_leaves_threads_for_what_is_due() -> None:
-    begun, go_on, done = threading.Barrier(PLACES + 1), threading.Event(), list[int]()
+@pytest.mark.parametrize(("team_id", "places"), [(None, PLACES), (7, PLACES_OF_ONE_TEAM)])
+def test_work_that_waits_for_others_leaves_threads_for_what_is_due(team_id: int | None, places: int) -> None:
+    begun, go_on, done = threading.Barrier(places + 1), threading.Event(), list[int]()
+
+    def start(work: Callable[[int], object], row_id: int) -> None:
+        if_there_is_room(work, row_id, team_id=team_id)
 
     def wait(row_id: int) -> None:
         begun.wait(60)
         go_on.wait(60)
         done.append(row_id)
 
-    waiting = [threading.Thread(target=if_there_is_room, args=(wait, 1)) for _ in range(PLACES)]
+    waiting = [threading.Thread(target=start, args=(wait, 1)) for _ in range(places)]
     for thread in waiting:
         thread.start()
     begun.wait(60)
-    if_there_is_room(done.append, 2)
+    start(done.append, 2)
     assert done == []
+    if_there_is_room(done.append, 4, team_id=8)
+    assert done == ([] if team_id is None else [4])
+    done.clear()
     go_on.set()
     for thread in waiting:
         thread.join()
-    if_there_is_room(done.append, 3)
-    assert done == [1] * PLACES + [3]
+    start(done.append, 3)
+    assert done == [1] * places + [3]
