@@ -54,7 +54,7 @@ class Asked:
         return replace(self, sql=_of_before(self.sql))
 
     def act(self) -> None:
-        _do(self.sql, *self.parameters)
+        execute(self.sql, *self.parameters)
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--months", type=int, default=24, help="months that there are while statements are timed")
     parser.add_argument("--times", type=int, default=300, help="how often each statement is timed")
     given = parser.parse_args()
-    _anew()
+    anew(DATABASE)
     call_command("migrate", "experiments", BEFORE, verbosity=0)
     for other in {app.label for app in apps.get_app_configs() if find_spec(f"{app.name}.migrations")} - {"experiments"}:
         call_command("migrate", other, verbosity=0)
@@ -73,7 +73,7 @@ def main() -> None:
     _print(_upgrade())
     for _ in range(given.months):
         _begin_another()
-    _do("VACUUM ANALYZE")
+    execute("VACUUM ANALYZE")
     _print(_statements(given.times))
     _print(_going(given.runs // 2, given.events))
     print(_written())
@@ -84,16 +84,18 @@ def _print(lines: Iterator[str]) -> None:
         print(line, flush=True)
 
 
-def _anew() -> None:
+def anew(name: str) -> None:
+    """Make this database anew, empty, and connect to it."""
     usual = connection.settings_dict
     with connection._nodb_cursor() as cursor:
-        cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-        cursor.execute(f"CREATE DATABASE {DATABASE}")
+        cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        cursor.execute(f"CREATE DATABASE {name}")
     connection.close()
-    usual["NAME"] = DATABASE
+    usual["NAME"] = name
 
 
-def _do(statement: str, *parameters: Any) -> list[Any]:
+def execute(statement: str, *parameters: Any) -> list[Any]:
+    """Have the database do this; the rows of the answer, if it has any."""
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters or None)
         return cursor.fetchall() if cursor.description else []
@@ -105,14 +107,14 @@ def _fill(runs: int, events: int) -> None:
     team = Team.objects.create(slug="bench", name="Bench", is_demo=True)
     Member.objects.create(team=team, user=user, role=Role.ADMIN)
     seed_runs(team, runs)
-    _do("DELETE FROM experiments_sampleseries")
+    execute("DELETE FROM experiments_sampleseries")
     _rows(TABLES[0], TABLES[1], events, "true")
     Run.objects.update(last_seq=events)
 
 
 def _rows(event_table: str, sample_table: str, events: int, which: str) -> None:
     """Events and samples of the runs for which the condition holds, as long as those of real ones."""
-    _do(
+    execute(
         f"INSERT INTO {event_table} (run_id, seq, kind, payload, fence, at) SELECT run.id, seq, "
         "(%s::text[])[1 + seq %% 6], jsonb_build_object('kind', 'logged', 'source', 'wrk', 'level', 'info', 'lines', "
         "jsonb_build_array(%s || seq, %s || run.id), 'measured', true), 1, run.queued_at + seq * interval '1 s' "
@@ -122,7 +124,7 @@ def _rows(event_table: str, sample_table: str, events: int, which: str) -> None:
         LINE,
         events,
     )
-    _do(
+    execute(
         f"INSERT INTO {sample_table} (run_id, role, channel, unit, at_s, \"values\") SELECT run.id, 'sut', "
         "'channel.' || channel, 'ratio', (SELECT array_agg(at::float8) FROM generate_series(1, %s) AS at), "
         "(SELECT array_agg(round((random() + (channel + at) * 0)::numeric, 4)::float8) "
@@ -138,11 +140,13 @@ def _copy() -> None:
     """The tables of before once more, with all that they had."""
     for table in TABLES:
         copied = _of_before(table)
-        _do(f"CREATE TABLE {copied} (LIKE {table} INCLUDING ALL)")
-        _do(f"INSERT INTO {copied} SELECT * FROM {table} ORDER BY id")
-        _do(f"SELECT setval(pg_get_serial_sequence('{copied}', 'id'), max(id)) FROM {copied}")
-        _do(f"ALTER TABLE {copied} ADD FOREIGN KEY (run_id) REFERENCES experiments_run DEFERRABLE INITIALLY DEFERRED")
-    _do("VACUUM ANALYZE")
+        execute(f"CREATE TABLE {copied} (LIKE {table} INCLUDING ALL)")
+        execute(f"INSERT INTO {copied} SELECT * FROM {table} ORDER BY id")
+        execute(f"SELECT setval(pg_get_serial_sequence('{copied}', 'id'), max(id)) FROM {copied}")
+        execute(
+            f"ALTER TABLE {copied} ADD FOREIGN KEY (run_id) REFERENCES experiments_run DEFERRABLE INITIALLY DEFERRED"
+        )
+    execute("VACUUM ANALYZE")
 
 
 def _of_before(text: str) -> str:
@@ -153,7 +157,7 @@ def _of_before(text: str) -> str:
 
 def _upgrade() -> Iterator[str]:
     """The upgrade of the filled tables, while somebody reads the events of a run all the time."""
-    rows = [_do(f"SELECT count(*), pg_total_relation_size('{table}') FROM {table}")[0] for table in TABLES]
+    rows = [execute(f"SELECT count(*), pg_total_relation_size('{table}') FROM {table}")[0] for table in TABLES]
     waited_s, stop = [], threading.Event()
     number = Run.objects.latest("number").pk
 
@@ -172,7 +176,7 @@ def _upgrade() -> Iterator[str]:
     took_s = time.perf_counter() - began_s
     stop.set()
     reading.join()
-    after = [_do(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES]
+    after = [execute(f"SELECT count(*) FROM {table}")[0][0] for table in TABLES]
     if after != [count for count, _ in rows]:
         raise SystemExit(f"rows were lost: {rows} became {after}")
     size = sum(size for _, size in rows) / 1e6
@@ -187,7 +191,7 @@ def _begin_another() -> None:
     newest = months()[-1]
     for table in TABLES:
         if newest.called:
-            _do(f"ALTER TABLE {newest.part(table)} RENAME TO {table}_{newest.number}_2020_01")
+            execute(f"ALTER TABLE {newest.part(table)} RENAME TO {table}_{newest.number}_2020_01")
     begin_month()
 
 
@@ -219,7 +223,7 @@ def _statements(times: int) -> Iterator[str]:
     numbers = iter(range(100_000, 10_000_000))
 
     def write(table: str) -> Callable[[], object]:
-        return lambda: _do(f"INSERT INTO {table} {columns}", pk, next(numbers))
+        return lambda: execute(f"INSERT INTO {table} {columns}", pk, next(numbers))
 
     yield _row("store one event", *_in_turns(times * 5, write(_of_before(TABLES[0])), write(TABLES[0])))
 
@@ -243,7 +247,7 @@ def _in_turns(times: int, one: Callable[[], object], other: Callable[[], object]
 def _going(runs: int, events: int) -> Iterator[str]:
     """A month of runs goes: its rows are deleted from the tables of before, its parts are dropped now."""
     month = months()[-1]
-    _do(
+    execute(
         "INSERT INTO experiments_run SELECT (jsonb_populate_record(run, jsonb_build_object('id', %s + run.id, "
         "'number', 1000000 + run.number))).* "
         "FROM experiments_run AS run WHERE id <= (SELECT min(id) + %s FROM experiments_run)",
@@ -253,14 +257,14 @@ def _going(runs: int, events: int) -> Iterator[str]:
     which = f"run.id >= {month.first_id}"
     _rows(TABLES[0], TABLES[1], events, which)
     _rows(_of_before(TABLES[0]), _of_before(TABLES[1]), events, which)
-    gone = [row[0] for row in _do(f"SELECT id FROM experiments_run AS run WHERE {which}")]
+    gone = [row[0] for row in execute(f"SELECT id FROM experiments_run AS run WHERE {which}")]
     deleting = _cost(lambda: _delete(gone))
-    _do("DELETE FROM experiments_run WHERE id = ANY(%s)", gone)
+    execute("DELETE FROM experiments_run WHERE id = ANY(%s)", gone)
     for _ in range(2):  # a month is dropped once it is no longer one of the newest two
         _begin_another()
     empty = [one for one in months()[:-2] if one.number not in (0, month.number)]
     for table in TABLES:
-        _do("DROP TABLE " + ", ".join(one.part(table) for one in empty))
+        execute("DROP TABLE " + ", ".join(one.part(table) for one in empty))
     dropping = _cost(clear_months)
     yield f"\n| a month of {len(gone):,} runs goes | s | MB of PostgreSQL's log |\n| --- | ---: | ---: |"
     yield f"| rows deleted, {events} events and {CHANNELS} channels a run | {deleting[0]:.2f} | {deleting[1]:.1f} |"
@@ -270,7 +274,7 @@ def _going(runs: int, events: int) -> Iterator[str]:
 def _delete(gone: list[int]) -> None:
     for start in range(0, len(gone), 50):
         for table in TABLES:
-            _do(f"DELETE FROM {_of_before(table)} WHERE run_id = ANY(%s)", gone[start : start + 50])
+            execute(f"DELETE FROM {_of_before(table)} WHERE run_id = ANY(%s)", gone[start : start + 50])
 
 
 def _written() -> str:
@@ -296,10 +300,10 @@ def _written() -> str:
 
 def _cost(act: Callable[[], object]) -> tuple[float, float]:
     """Seconds, and MB that it wrote into PostgreSQL's log."""
-    position, began_s = _do("SELECT pg_current_wal_insert_lsn()")[0][0], time.perf_counter()
+    position, began_s = execute("SELECT pg_current_wal_insert_lsn()")[0][0], time.perf_counter()
     act()
     took_s = time.perf_counter() - began_s
-    return took_s, float(_do("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s)", position)[0][0]) / 1e6
+    return took_s, float(execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s)", position)[0][0]) / 1e6
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ INTERVALS_S = {
     "launch_due": 10,
     "deliver_due": 10,
     "watch_trends": 300,
-    # Every hour, a bounded part each time: a night's worth at once would keep a worker and locks for long.
+    # Every hour, in short transactions and for a bounded time (`keeping.retention.batches`): what is left can wait.
     "clean_up": 3600,
     "back_up": 900,
 }

@@ -12,14 +12,14 @@ from itertools import islice
 
 from django.conf import settings
 
+from experiments.keeping.retention.batches import while_there_is_time
 from experiments.models import Artifact, UnusedFile
 from experiments.registry.database_clock import database_now
 from experiments.registry.runs.file_store import has_place, remove, stored_names
 
 LEAST_DAYS = 7
-MOST_AT_ONCE = 1000
-"""Files that one round removes; the next takes the next ones."""
-_BATCH = 500
+BATCH = 500
+"""Files that are looked up, or removed, at once."""
 
 
 def kept_days() -> int:
@@ -30,20 +30,27 @@ def kept_days() -> int:
 def sweep_files() -> int:
     """Note what no row names now, forget what one names again, remove what was noted long ago; returns how many went.
 
-    FileStoreError when the place does not answer.
+    It removes for as long as a round goes on, and the next round takes the next ones. FileStoreError when the place
+    does not answer.
     """
     if not has_place():
         return 0
     now = database_now()
     there = stored_names()
-    while names := set(islice(there, _BATCH)):
+    while names := set(islice(there, BATCH)):
         unused = names - _named(names)
         UnusedFile.objects.filter(stored__in=names - unused).delete()
         UnusedFile.objects.bulk_create(
             (UnusedFile(stored=name, seen_at=now) for name in sorted(unused)), ignore_conflicts=True
         )
     due = UnusedFile.objects.filter(seen_at__lt=now - timedelta(days=kept_days())).order_by("seen_at", "pk")
-    return sum(_remove(name) for name in due.values_list("stored", flat=True)[:MOST_AT_ONCE])
+    removed = 0
+    for _ in while_there_is_time():
+        leaving = list(due.values_list("stored", flat=True)[:BATCH])
+        removed += sum(map(_remove, leaving))
+        if len(leaving) < BATCH:
+            break
+    return removed
 
 
 def _named(names: Iterable[str]) -> set[str]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max, Min
 
+from experiments.keeping.retention.batches import while_there_is_time
 from experiments.keeping.retention.exemptions import exemptions, past_retention, without_exempt
 from experiments.keeping.retention.trash import refresh
 from experiments.models import Member, Role, Run, Team
@@ -20,7 +21,9 @@ from experiments.registry.teams.quotas import bytes_of_files
 
 MIN_DAYS, MAX_DAYS = 7, 3660
 MOST_AT_ONCE = 200
-"""Runs of one team that one round moves; the next round takes the next ones."""
+"""Runs of one team that go in one transaction."""
+SERIES_AT_ONCE = 20
+"""Series that they are of at most: the trends of each are made again under its lock, which takes most of the time."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,27 @@ def set_retention(member: Member, days: int | None) -> None:
 
 
 def apply_retention() -> int:
-    """Move a bounded number of runs of each team that has a retention to the trash; returns how many went."""
+    """Move runs of each team that has a retention to the trash, for as long as a round goes on; returns how many went.
+
+    The teams take turns, and each has at least one.
+    """
     moved = 0
-    for team in Team.objects.filter(retention_days__isnull=False).order_by("pk"):
-        moved += _apply(team, team.retention_days or MAX_DAYS)
+    left = list(Team.objects.filter(retention_days__isnull=False).order_by("pk"))
+    for _ in while_there_is_time():
+        went = {team.pk: _apply(team, team.retention_days or MAX_DAYS) for team in left}
+        moved += sum(went.values())
+        left = [team for team in left if went[team.pk]]
+        if not left:
+            break
     return moved
 
 
 def _apply(team: Team, days: int) -> int:
+    """Move the oldest runs that are due and others of their series; returns how many."""
     with transaction.atomic():
         due = without_exempt(team, past_retention(team, days)).order_by("pk")
-        ids = list(due.values_list("pk", flat=True)[:MOST_AT_ONCE])
+        series = set(due.values_list("fingerprint", flat=True)[:SERIES_AT_ONCE])
+        ids = list(due.filter(fingerprint__in=series).values_list("pk", flat=True)[:MOST_AT_ONCE])
         list(Run.objects.select_for_update(of=("self",)).filter(pk__in=ids).order_by("pk").values_list("pk"))
         # Asked once more: somebody may have tagged or archived one while its lock was waited for.
         runs = list(due.filter(pk__in=ids).only("number", "fingerprint", "experiment_id", "team_id"))

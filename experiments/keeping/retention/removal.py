@@ -1,4 +1,4 @@
-"""What was in the trash for 30 days is removed for good, a bounded number of runs at a time.
+"""What was in the trash for 30 days is removed for good, a bounded number of runs at a time and for a bounded time.
 
 Events and samples, which are most of it, stay where nobody finds them: `month_clearing` drops whole months of them.
 """
@@ -10,25 +10,31 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
+from experiments.keeping.retention.batches import while_there_is_time
 from experiments.keeping.retention.trash import KEPT_DAYS
 from experiments.models import ConfigSnapshot, Experiment, IdempotencyRecord, Run, Team
 from experiments.registry.database_clock import database_now
 from experiments.registry.teams.audit import record
 
-BATCH, MOST_BATCHES = 50, 20
-"""Runs of one transaction, and transactions of one round: locks stay short, and a round ends."""
+BATCH = 50
+"""Runs, or experiments, of one transaction: locks stay short."""
 
 
 def remove_expired() -> int:
-    """Remove runs and experiments whose time in the trash is over; returns the number of runs that went."""
+    """Remove runs and experiments whose time in the trash is over, for as long as a round goes on.
+
+    Returns the number of runs that went.
+    """
     before = database_now() - timedelta(days=KEPT_DAYS)
     removed = 0
-    for _ in range(MOST_BATCHES):
+    for _ in while_there_is_time():
         count = _remove_runs(before)
         removed += count
         if count < BATCH:
             break
-    _remove_experiments(before)
+    for _ in while_there_is_time():
+        if _remove_experiments(before) < BATCH:
+            break
     return removed
 
 
@@ -57,14 +63,16 @@ def _remove_runs(before: object) -> int:
     return len(runs)
 
 
-def _remove_experiments(before: object) -> None:
+def _remove_experiments(before: object) -> int:
     """Those whose runs have all gone: the last ones may need another round."""
     has_runs = Run.objects.filter(experiment=OuterRef("pk"))
     due = Experiment.objects.filter(~Exists(has_runs), trashed_at__lt=before)
     with transaction.atomic():  # the lock: one that is restored at this moment stays
-        for experiment in due.select_for_update(of=("self",), skip_locked=True).order_by("pk")[:BATCH]:
+        experiments = list(due.select_for_update(of=("self",), skip_locked=True).order_by("pk")[:BATCH])
+        for experiment in experiments:
             _record(experiment.team_id, f"experiment {experiment.name}", {"experiment": experiment.pk})
             experiment.delete()
+    return len(experiments)
 
 
 def _record(team_id: int, subject: str, before: dict[str, object]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +10,10 @@ import pytest
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
+from agents.working.lease import handing_over
 from experiments.judging.comparing.history import experiment_runs, metric_history
 from experiments.judging.verdicts.judging import store_verdicts
+from experiments.keeping.retention import batches, policy, removal
 from experiments.keeping.retention.policy import apply_retention, forecast, set_retention
 from experiments.keeping.retention.removal import remove_expired
 from experiments.keeping.retention.trash import (
@@ -260,6 +262,36 @@ def test_retention_takes_what_nothing_exempts(case: str, admin: Member, make_run
     set_retention(admin, 90)
     assert apply_retention() == int(goes)
     assert (Run.objects.get(pk=run.pk).trashed_at != before) is goes
+
+
+@pytest.fixture(params=["one batch", "until nothing is left", "the worker stops"])
+def batches_of_two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+    """Whether a round goes on after the first batch."""
+    monkeypatch.setattr(policy, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(removal, "BATCH", 2)
+    if request.param == "one batch":
+        monkeypatch.setattr(batches, "MOST_S", 0.0)
+    elif request.param == "the worker stops":
+        handing_over.set()
+    yield request.param == "until nothing is left"
+    handing_over.clear()
+
+
+def test_a_round_takes_batch_after_batch_of_each_team_until_its_time_is_over(
+    admin: Member, other_admin: Member, make_run: MakeRun, batches_of_two: bool
+) -> None:
+    runs = [old(make_run(throughput_rps=1000.0)) for _ in range(7)]
+    theirs = [run.pk for run in runs[5:]]
+    Run.objects.filter(pk__in=theirs).update(team=other_admin.team)
+    for member in (admin, other_admin):
+        set_retention(member, 90)
+    assert apply_retention() == (7 if batches_of_two else 4)
+    assert Run.objects.filter(pk__in=theirs, trashed_at=None).count() == 0, "every team has its turn"
+    sizes = [entry.after["runs"] for entry in AuditEntry.objects.filter(action="retention.trash")]
+    assert max(map(len, sizes)) == 2, "each batch is a transaction of its own"
+    Run.objects.update(trashed_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
+    assert remove_expired() == (7 if batches_of_two else 2)
+    assert Run.objects.count() == (0 if batches_of_two else 5)
 
 
 def test_the_forecast_counts_and_changes_nothing(admin: Member, make_run: MakeRun) -> None:

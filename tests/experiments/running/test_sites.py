@@ -257,7 +257,7 @@ def test_where_each_worker_acts_for_one_team_a_team_without_one_holds_up_no_othe
         Host.objects.filter(pk__in=[host.pk for host in hosts]).update(site=site)
         for host in hosts:
             host.refresh_from_db()
-        documents = {
+        documents: dict[str, Any] = {
             "application": save_version(member, Application, "tomcat", APPLICATION),
             "recipe": save_version(member, Recipe, "limits", RECIPE),
             "workload": save_version(member, Workload, "home page", WORKLOAD),
