@@ -134,7 +134,9 @@ def first_batch(waiting: Iterable[T], bytes_of: Callable[[T], int]) -> list[T]:
     return batch
 
 
-def send_events(door: Door, run_id: int, fence: int, first: int, lines: Iterable[bytes]) -> Stored:
-    """One batch; repeating it changes nothing."""
-    body = b"\n".join(lines)
-    return door.send(Stored, "POST", f"/runs/{run_id}/events", body, query={"fence": str(fence), "first": str(first)})
+def send_events(
+    door: Door, run_id: int, fence: int, first: int, lines: Iterable[bytes], *, left: bool = False
+) -> Stored:
+    """One batch; repeating it changes nothing. `left`: nobody works on the run here any more."""
+    query = {"fence": str(fence), "first": str(first), **({"left": "true"} if left else {})}
+    return door.send(Stored, "POST", f"/runs/{run_id}/events", b"\n".join(lines), query=query)

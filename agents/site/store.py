@@ -28,13 +28,14 @@ from agents.remote.ssh import connect
 from agents.running.canary_checks import CanaryReading
 from agents.running.control import KeepReadings
 from agents.site.delivery import Delivery
-from agents.site.door import Door, NotOurs, RequestTooLarge, StoreLost, patiently
+from agents.site.door import ANSWER_TIMEOUT_S, CONNECT_TIMEOUT_S, Door, NotOurs, RequestTooLarge, StoreLost, patiently
 from agents.site.keys import Keys
 from agents.site.spool import Spool
 from agents.site.wire import (
     Admitted,
     Clock,
     End,
+    Held,
     HostsShown,
     Kept,
     Leftovers,
@@ -79,7 +80,13 @@ class HttpStore:
         self._given, self._door, self._keys = given, door, keys
         spool = Spool(folder, given.id, given.fence, given.last_seq + 1)
         self._delivery = Delivery(door, given.id, given.fence, given.last_seq, spool, given.patience_s)
-        self._heard_at_s = time.monotonic()
+        self._heard_at_s = self._beat_at_s = time.monotonic()
+
+    @property
+    def held(self) -> Held | None:
+        """What this store is of, for a claim; None when nothing beats here any more: somebody else is to take it up."""
+        beats = time.monotonic() - self._beat_at_s < self._given.lease_s + CONNECT_TIMEOUT_S + ANSWER_TIMEOUT_S
+        return Held(run=self._given.id, fence=self._given.fence) if beats else None
 
     async def clock(self) -> RunClock:
         return await self._patiently(lambda: RunClock.read(lambda: self._door.ask(Clock, "GET", "/clock").unix_s))
@@ -116,7 +123,7 @@ class HttpStore:
             return await connect(target, private_key)
 
     async def beat(self) -> bool:
-        asked_s = time.monotonic()
+        asked_s = self._beat_at_s = time.monotonic()
         try:
             stored = await asyncio.to_thread(self._request, Stored, "/lease", None)
         except StoreAway as error:

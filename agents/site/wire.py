@@ -11,7 +11,7 @@ from agents.events import Role
 from agents.plan import Plan
 from agents.remote.address import Address
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised when a worker of before would misunderstand the centre, or the other way round."""
 
 LONGEST_POLL_S = 25
@@ -27,13 +27,25 @@ OLD_FENCE, GAP, DAMAGED = "fence", "first", "sha256"
 """The field that a 409 names: somebody newer has the run, events before these are missing, a file arrived damaged."""
 
 
+class Held(Frozen):
+    """A run that a worker works on, and the fence under which it was given to it."""
+
+    run: int
+    fence: int
+
+
 class ClaimAsked(Frozen):
-    """`worker` is host:pid:thread, as the owners of runs are named; `slots`: how many runs it takes at once."""
+    """`worker` is host:pid:thread, as the owners of runs are named; `slots`: how many runs it takes at once.
+
+    `holds`: what the process works on meanwhile. It is a sign of life like a heartbeat, which may come later than this
+    one after a cut of the link: none of these is given out as the run of a worker that is gone.
+    """
 
     protocol: int
     worker: str = Field(max_length=100, pattern=r"^[!-.0-~]+:[0-9]+:[0-9]+$")
     slots: int = Field(ge=1, le=1000)
     wait_s: float = Field(ge=0, le=LONGEST_POLL_S)
+    holds: list[Held] = Field(default=[], max_length=1000)
 
 
 class HostWay(Frozen):

@@ -46,6 +46,7 @@ class SiteWorker:
         self._door, self._keys, self._folder = door, keys, folder
         self._slots, self._libraries = slots, libraries
         self._claiming = threading.Lock()
+        self._live: set[HttpStore] = set()
         self._left = set(folder.glob("*.jsonl"))
 
     def work(self) -> None:
@@ -80,9 +81,10 @@ class SiteWorker:
         if handing_over.is_set():
             return Claim()
         name = f"{socket.gethostname()}:{os.getpid()}:{threading.get_native_id()}"
-        asked = ClaimAsked(protocol=PROTOCOL, worker=name, slots=self._slots, wait_s=LONGEST_POLL_S)
         try:
             self._deliver_left_over()
+            holds = [held for store in tuple(self._live) if (held := store.held) is not None]
+            asked = ClaimAsked(protocol=PROTOCOL, worker=name, slots=self._slots, wait_s=LONGEST_POLL_S, holds=holds)
             return self._door.ask(Claim, "POST", "/claims", asked, timeout_s=LONGEST_POLL_S + 30)
         except StoreAway as error:
             logger.warning("no claim: %s", error)
@@ -103,7 +105,7 @@ class SiteWorker:
         waiting, first = deque(left.lines), left.first
         try:
             while batch := first_batch(waiting, len):
-                send_events(self._door, left.run_id, left.fence, first, batch)
+                send_events(self._door, left.run_id, left.fence, first, batch, left=True)
                 first += len(batch)
                 for _ in batch:
                     waiting.popleft()
@@ -120,6 +122,7 @@ class SiteWorker:
 
     async def _work(self, given: RunGiven) -> None:
         store = HttpStore(given, self._door, self._keys, self._folder)
+        self._live.add(store)
         try:
             if given.work == "restore":
                 await self._restore(given, store)
@@ -132,6 +135,7 @@ class SiteWorker:
                 logger.exception("run %s: given up, in a way that nobody foresaw", given.id)
                 await store.give_up("BenchHub made a mistake and could not carry on with this run.", MISTAKE_HINT)
         finally:
+            self._live.discard(store)
             self._left |= {left} if (left := await store.close()) else set()
 
     async def _restore(self, given: RunGiven, store: HttpStore) -> None:

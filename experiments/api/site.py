@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest
 from ninja import Router
@@ -89,7 +90,11 @@ async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
         raise Conflict("The centre is of another version than this worker; install the same one.", field="protocol")
     team, site = await sync_to_async(_place)(request)
     token_id = caller_of(request).token_id
-    until_s = time.monotonic() + payload.wait_s
+    until_s = time.monotonic() + min(
+        payload.wait_s, settings.BENCHHUB_LEASE_S / 2
+    )  # no lease of `holds` ends meanwhile
+    if payload.holds:
+        await sync_to_async(_looked)(lambda: recording.hold(team, site, payload.holds))
     over_s = 0.0
     while True:
         if time.monotonic() >= over_s:  # where beat stands still, nobody else does it at a site of such workers
@@ -103,10 +108,11 @@ async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
 
 
 @router.post("/runs/{int:run_id}/events", response=Stored, include_in_schema=False)
-def add_events(request: HttpRequest, run_id: int, fence: int, first: int = Query(ge=1)) -> Stored:
+def add_events(request: HttpRequest, run_id: int, fence: int, first: int = Query(ge=1), left: bool = False) -> Stored:
     """A batch of events, one as JSON a line; `first` is the number of the first. Repeating it changes nothing.
 
-    Beside its fields an event may have `age_s`: it happened so long ago.
+    Beside its fields an event may have `age_s`: it happened so long ago. `left`: the worker does not work on the run
+    any more, so that this holds no lease.
     """
     run = _run(request, run_id)
     body = request.read(MOST_BATCH_BYTES + 1)
@@ -115,7 +121,7 @@ def add_events(request: HttpRequest, run_id: int, fence: int, first: int = Query
     events = [_told(line) for line in body.split(b"\n") if line]
     with _fenced():
         try:
-            return recording.store_events(run, fence, first, events)
+            return recording.store_events(run, fence, first, events, left=left)
         except EventsMissing as error:
             raise Conflict(f"Stored are the events up to {error.last_seq}.", field=GAP) from error
 

@@ -6,8 +6,10 @@ The whole list runs on such workers with BENCHHUB_TEST_WORKERS=pull (docs/reliab
 from __future__ import annotations
 
 import signal
+from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 
 from experiments.asking.launching.dryrun import request
 from experiments.models import Run, RunEvent
@@ -80,6 +82,30 @@ def test_the_load_goes_on_while_the_link_is_cut_and_its_readings_are_told_later(
     stage.until(stage.all_finished)
     assert_succeeded(run)
     assert run.attempts == 1  # nobody else was there to take it up, and its own worker still had it
+    assert stage.broken() == []
+
+
+def test_a_worker_with_idle_slots_keeps_its_run_and_the_readings_of_a_cut_that_outlives_the_lease(
+    stage: Stage, pair: tuple[Actor, Actor]
+) -> None:
+    centre = stage.centre
+    assert centre is not None
+    stage.start_worker("one", lease_s=60, heartbeat_s=20, concurrency=4)
+    pair[1].hold()
+    run = stage.launch(*pair, warm_up_s=0)
+    stage.until(lambda: loaded(run)() and samples(run) > 0)
+    centre.link.cut()
+    before = samples(run)
+    spool = centre.folder / "state-one"
+    stage.until(lambda: sum(path.read_bytes().count(b'"samples"') for path in spool.glob("*.jsonl")) > before + 4)
+    long_ago = Now() - timedelta(minutes=2)  # in place of the minutes that its lease and the doubt still have
+    Run.objects.filter(pk=run.pk).update(lease_until=long_ago, doubted_at=long_ago)
+    centre.link.heal()
+    stage.until(lambda: samples(run) > before + 4)
+    pair[1].release()
+    stage.until(stage.all_finished)
+    assert_succeeded(run)
+    assert run.attempts == 1
     assert stage.broken() == []
 
 

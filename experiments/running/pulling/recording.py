@@ -11,7 +11,7 @@ from agents.base.errors import FenceError, HostInUse
 from agents.events import Restored, Role, from_json
 from agents.facts.access import Access
 from agents.running.canary_checks import CanaryReading
-from agents.site.wire import Admitted, End, Stored
+from agents.site.wire import Admitted, End, Held, Stored
 from experiments.models import Host, Run, RunEvent, Site, Team, Worker
 from experiments.registry.errors import NotFound, RequestError
 from experiments.registry.hosts import canaries
@@ -21,6 +21,7 @@ from experiments.running.ending.conclusion import conclude, give_up
 from experiments.running.executing.admission import admit, put_back
 from experiments.running.executing.newer_holder import stop_or_go_on_above
 from experiments.running.executing.recorder import Recorder, Told
+from experiments.running.queue.leases import renew
 from experiments.running.restoring import attempts
 
 WITHOUT_STATE = ("samples", "logged")
@@ -41,10 +42,25 @@ def insist_on_fence(run: Run, fence: int) -> None:
         raise FenceError("Another worker holds this run now.")
 
 
-def store_events(run: Run, fence: int, first: int, events: Sequence[Told]) -> Stored:
-    """Store these events, whose first has the number `first`; those that are stored already are passed over."""
+def store_events(run: Run, fence: int, first: int, events: Sequence[Told], *, left: bool) -> Stored:
+    """Store these events, whose first has the number `first`; those that are stored already are passed over.
+
+    They are a sign of life, which counts where the heartbeat is late, unless the worker has `left` the run.
+    """
     last_seq = Recorder(run.pk, fence).store_all(first, events)
+    if run.doubted_at is not None and not left:
+        renew(Run.objects.filter(pk=run.pk, fence=fence))
     return Stored(last_seq=last_seq, cancelled=_is_cancelled(run))
+
+
+def hold(team: Team, site: Site, holds: Sequence[Held]) -> None:
+    """Hold these runs for another while: who works on them asks for more. A run that somebody newer has is passed over.
+
+    A fence is of one run alone.
+    """
+    if holds:
+        fences, runs = {one.fence for one in holds}, {one.run for one in holds}
+        renew(Run.objects.for_team(team).filter(sut__site=site, pk__in=runs, fence__in=fences))
 
 
 def process_of(owner: str) -> str:

@@ -83,9 +83,10 @@ def claim(owner: str, site: str = CENTRAL, team_id: int | None = None) -> Claim 
         if found is None:
             return None
         more_due = next(due, None) is not None
-        # A cancel or a conclusion may have come between the look and the claim: only what is still so is claimed.
-        same = Run.objects.filter(pk=found.run_id, state=found.state)
-        claimed = (same if found.fence is None else same.filter(fence=found.fence)).update(
+        # A cancel, a conclusion or a heartbeat may have come between the look and the claim: only what is still so is
+        # claimed.
+        same = Run.objects.all() if found.fence is None else lost_runs().filter(fence=found.fence)
+        claimed = same.filter(pk=found.run_id, state=found.state).update(
             fence=NEXT_FENCE,
             owner=owner,
             lease_until=lease_end(),

@@ -26,6 +26,14 @@ def lease_end() -> CombinedExpression:
     return Now() + timedelta(seconds=settings.BENCHHUB_LEASE_S)
 
 
+def renew(runs: RunQuerySet) -> None:
+    """Hold these runs for another while, whose holder has shown that it lives; not those that nobody holds."""
+    held = runs.filter(lease_until__isnull=False).exclude(owner="", state__in=Run.ACTIVE)
+    with transaction.atomic():
+        locked = list(held.select_for_update(of=("self",)).order_by("pk").values_list("pk", flat=True))
+        Run.objects.filter(pk__in=locked).update(lease_until=lease_end(), doubted_at=None)
+
+
 def look_over() -> None:
     """Make leases right whose end the clock has moved. Every few seconds; safe to repeat and to do twice at a time.
 

@@ -406,6 +406,30 @@ def test_what_was_left_and_no_proxy_takes_keeps_a_worker_from_no_other_run(
     assert "run 7: 1 events are not told any more" in caplog.text
 
 
+def test_a_claim_tells_what_the_process_still_works_on_and_not_what_has_ceased_to_beat(
+    centre: Centre, door: Door, tmp_path: Path
+) -> None:
+    worker = SiteWorker(door, Keys(tmp_path), tmp_path, slots=2, libraries=None)
+    store = run_store(door, tmp_path)
+    worker._live.add(store)
+
+    def told() -> Any:
+        worker._claim()
+        return json.loads(centre.asked[-1][1])["holds"]
+
+    assert told() == [{"run": 7, "fence": 3}]
+    store._beat_at_s -= 3600
+    assert told() == []
+    centre.answer = (503, {"detail": "away"})
+    with pytest.raises(StoreAway):
+        asyncio.run(store.beat())
+    centre.answer = None
+    assert told() == [{"run": 7, "fence": 3}]  # it tries to, which is all that it can do while the link is cut
+    worker._live.discard(store)
+    assert told() == []
+    asyncio.run(store.close())
+
+
 def test_what_a_worker_of_before_has_left_is_told_without_an_age(tmp_path: Path) -> None:
     path = tmp_path / "7-3.jsonl"
     path.write_bytes(b'{"run": 7, "fence": 3, "first": 11}\n{"kind": "logged"}\n')

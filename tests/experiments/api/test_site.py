@@ -27,6 +27,7 @@ from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts.canaries import request_canaries
 from experiments.registry.hosts.check import perform_check
 from experiments.registry.hosts.inventory import add_host, request_check, update_host
+from experiments.registry.hosts.quarantine import restore_state
 from experiments.registry.hosts.site_tokens import issue_as_asked
 from experiments.registry.hosts.sites import add_site
 from experiments.registry.teams.tokens import issue_for_site
@@ -34,6 +35,7 @@ from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.recorder import Recorder
 from experiments.running.pulling.checks import TAKES
 from experiments.running.queue.dispatch import claim_next
+from experiments.running.queue.leases import lost_runs
 from tests.experiments.api.conftest import ApiClient, MakeApi
 from tests.experiments.conftest import ready_host
 
@@ -250,6 +252,75 @@ def test_the_lease_of_a_dead_worker_is_doubted_by_whoever_asks_for_work_and_then
     assert door.post("/site/claims", other).json()["run"] is None  # who lives may renew it yet
     assert Run.objects.filter(pk=queued.pk, doubted_at__isnull=False).update(doubted_at=long_ago) == 1
     assert door.post("/site/claims", other).json()["run"]["attempts"] == 2
+
+
+LOST = {"lease_until": Now() - timedelta(minutes=1), "doubted_at": Now() - timedelta(minutes=1)}
+
+
+@pytest.mark.parametrize(
+    ("holds", "let_go", "attempts"),
+    (
+        (((0, 0),), False, 1),
+        (((7, 7), (0, 0)), False, 1),
+        ((), False, 2),
+        (((0, -1),), False, 2),
+        (((1, 0),), False, 2),
+        (((0, 0),), True, 2),
+    ),
+    ids=("held", "held beside another", "not told", "under an older fence", "another run", "let go"),
+)
+def test_after_a_cut_that_outlives_the_lease_a_worker_is_not_given_what_it_still_works_on(
+    holds: tuple[tuple[int, int], ...], let_go: bool, attempts: int, door: ApiClient, queued: Run
+) -> None:
+    given = claim(door)
+    if let_go:
+        door.post(f"/site/runs/{queued.pk}/end?fence={given['fence']}", {"how": "let_go"})
+    Run.objects.filter(pk=queued.pk).update(**LOST)
+    told = [{"run": given["id"] + run, "fence": given["fence"] + fence} for run, fence in holds]
+    answer = door.post("/site/claims", {**ASKED, "worker": "machine:7:2", "holds": told})
+    queued.refresh_from_db()
+    assert ((answer.json()["run"] or given)["attempts"], queued.attempts) == (attempts, attempts)
+    line = e.Logged("server", ("read during the cut",))
+    assert send(door, given, 1, line).status_code == (200 if attempts == 1 else 409)
+
+
+def test_a_worker_of_another_team_or_site_holds_no_run(
+    admin: Member, other_admin: Member, site: Site, door: ApiClient, queued: Run
+) -> None:
+    given = claim(door)
+    Run.objects.filter(pk=queued.pk).update(**LOST)
+    told = {**ASKED, "holds": [{"run": given["id"], "fence": given["fence"]}]}
+    for stranger in (door_of(other_admin, site), door_of(admin, add_site("oslo", keys_stay=True))):
+        assert stranger.post("/site/claims", told).json()["run"] is None
+    assert lost_runs().filter(pk=queued.pk).exists()
+
+
+def test_a_way_back_that_outlives_a_cut_is_not_begun_again_by_its_own_worker(door: ApiClient, queued: Run) -> None:
+    first = claim(door)
+    door.post(f"/site/runs/{queued.pk}/end?fence={first['fence']}", {"how": "give_up", "message": "no"})
+    dirty = Host.objects.filter(name="far-sut")
+    again = restore_state("pending", "Waiting for a worker.")
+    dirty.update(state=Host.State.DIRTY, dirty_run=queued, leased_by=None, last_restore=again)
+    given = claim(door)
+    assert given["work"] == "restore"
+    Run.objects.filter(pk=queued.pk).update(lease_until=Now() - timedelta(minutes=1))
+    told = {**ASKED, "holds": [{"run": given["id"], "fence": given["fence"]}]}
+    assert door.post("/site/claims", told).json()["run"] is None
+    assert claim(door) is None
+    Run.objects.filter(pk=queued.pk).update(lease_until=Now() - timedelta(minutes=1))
+    assert claim(door)["fence"] > given["fence"]
+
+
+@pytest.mark.parametrize(("left", "lost"), (("", False), ("&left=true", True)), ids=("live", "left"))
+def test_events_hold_a_lease_that_is_doubted_unless_their_worker_has_left_the_run(
+    left: str, lost: bool, door: ApiClient, queued: Run
+) -> None:
+    given = claim(door)
+    Run.objects.filter(pk=queued.pk).update(**LOST)
+    path = f"/site/runs/{queued.pk}/events?fence={given['fence']}&first=1{left}"
+    body = lines(e.Logged("server", ("read during the cut",)))
+    assert door.post(path, body, content_type="application/octet-stream").json()["last_seq"] == 1
+    assert lost_runs().filter(pk=queued.pk).exists() == lost
 
 
 def test_a_run_whose_machine_is_in_use_goes_back_into_the_queue(door: ApiClient, queued: Run) -> None:

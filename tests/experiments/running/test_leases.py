@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db.models import F
+from django.db.models.functions import Now
 
 from experiments.asking.launching.choices import Choice
 from experiments.asking.launching.launch import launch_run
 from experiments.models import Member, Run
 from experiments.running.executing.recorder import Recorder
+from experiments.running.queue import dispatch
 from experiments.running.queue.dispatch import claim_next
 from experiments.running.queue.leases import HEARTBEATS_AWAITED, look_over, lost_runs
 from tests.experiments.conftest import ready_host
@@ -93,6 +95,16 @@ def test_a_doubt_of_the_future_is_raised_anew(held: Run, step: timedelta) -> Non
     pass_time(grace_s() + 1)
 
     assert lost_runs().filter(pk=held.pk).exists()
+
+
+def test_a_heartbeat_between_the_look_and_the_claim_keeps_the_run(held: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    long_ago = Now() - timedelta(minutes=5)
+    Run.objects.filter(pk=held.pk).update(lease_until=long_ago, doubted_at=long_ago)
+    seen = list(dispatch._due("", None))
+    assert [one.run_id for one in seen] == [held.pk]
+    Recorder(held.pk, held.fence).beat()
+    monkeypatch.setattr(dispatch, "_due", lambda *_: iter(seen))
+    assert claim_next("two") is None
 
 
 def test_a_worker_that_dies_is_missed_within_the_promise(held: Run) -> None:
