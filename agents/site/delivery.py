@@ -38,7 +38,8 @@ class Noted:
 class Delivery:
     """Whatever leaves a state waits for the centre: no other worker may take the run up without knowing of it.
 
-    Readings and lines of logs do not: while the link is away they are written down here, and the load goes on.
+    Readings and lines of logs do not: while the link is away they are written down here, and the load goes on. Where
+    they cannot be written down they wait, too, so that the memory holds few of them.
     """
 
     def __init__(self, door: Door, run_id: int, fence: int, last_seq: int, spool: Spool, patience_s: float) -> None:
@@ -58,15 +59,18 @@ class Delivery:
         line = json.dumps(storable(to_json(self._showing.fit(event)))).encode()
         async with self._changed:
             self._raise()
+            if not self._waiting:
+                self._spool.delivered(self._seq + 1)
+            is_written = self._spool.add(line)
             self._seq += 1
             seq = self._seq
-            self._spool.add(line)
             self._waiting.append(Noted(line, time.monotonic()))
             self._waiting_bytes += len(line)
             if self._task is None:
                 self._task = asyncio.create_task(self._deliver())
             self._changed.notify_all()
-            may_go_on = isinstance(event, Samples | Logged) and self._waiting_bytes < MOST_WAITING_BYTES
+            may_wait = isinstance(event, Samples | Logged) and is_written
+            may_go_on = may_wait and self._waiting_bytes < MOST_WAITING_BYTES
             while not may_go_on and self._delivered < seq:
                 await self._changed.wait()
                 self._raise()
@@ -103,8 +107,6 @@ class Delivery:
                         self._waiting.popleft()
                         self._waiting_bytes -= len(noted.line)
                     self._delivered += len(batch)
-                    if not self._waiting:
-                        self._spool.delivered(self._seq + 1)
                     self._changed.notify_all()
         except Exception as error:  # whoever stores next is told
             async with self._changed:

@@ -96,9 +96,12 @@ class SiteWorker:
     def _deliver_left_over(self) -> None:
         """Events that could not be told when their run was left: they count while nobody has taken it up since."""
         for path in sorted(self._left):
-            if path.exists() and (left := left_over(path)) is not None:
-                self._deliver(left)
-            path.unlink(missing_ok=True)
+            try:
+                if path.exists() and (left := left_over(path)) is not None:
+                    self._deliver(left)
+                path.unlink(missing_ok=True)
+            except OSError as error:  # it must not keep the worker from claims
+                logger.warning("%s: what a run left cannot be told or removed: %s", path, error)
             self._left.discard(path)
 
     def _deliver(self, left: LeftOver) -> None:

@@ -25,6 +25,7 @@ from agents.site.store import HttpStore
 from agents.site.wire import RunGiven, Stored
 from agents.site.worker import SiteWorker
 from agents.working.store import StoreAway
+from tests.full_disk import full_above
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -180,6 +181,64 @@ def test_a_batch_is_no_larger_than_what_proxies_take_by_themselves(centre: Centr
     asyncio.run(play())
     assert len(centre.events) == 600
     assert max(len(body) for _, body in centre.asked) <= 1 << 20
+
+
+@pytest.mark.parametrize("written", (0, 1), ids=("from the beginning", "amid the run"))
+def test_on_a_full_disk_each_reading_waits_for_the_centre_and_none_is_lost(
+    written: int, centre: Centre, door: Door, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play() -> None:
+        path = tmp_path / "7-3.jsonl"
+        with full_above(1 << 20 if written else 0):
+            sent = delivery(door, tmp_path)
+        centre.answer = (503, {"detail": "away"})
+        for _ in range(written):
+            await sent.store(SAMPLES)
+        with full_above(path.stat().st_size + 10):
+            reading = asyncio.create_task(sent.store(SAMPLES))
+            await asyncio.to_thread(centre.asked_twice.wait, 60)
+            assert not reading.done()
+            left = left_over(path)
+            assert (0 if left is None else len(left.lines)) == written
+            centre.answer = None
+            await reading
+            await sent.store(STEP)
+        assert len(centre.events) == written + 2
+        assert caplog.text.count("--state") == 1
+
+        centre.answer = (503, {"detail": "away"})
+        await sent.store(SAMPLES)  # there is room again
+        left = left_over(path)
+        assert left is not None
+        assert left.first + len(left.lines) == written + 4
+        centre.answer = None
+        await sent.flush()
+        assert await sent.close() is None
+
+    asyncio.run(play())
+
+
+def test_a_state_directory_that_is_gone_ends_no_run(centre: Centre, door: Door, tmp_path: Path) -> None:
+    async def play() -> None:
+        sent = delivery(door, tmp_path / "gone")
+        for event in (SAMPLES, STEP, SAMPLES):
+            await sent.store(event)
+        await sent.flush()
+        assert await sent.close() is None
+
+    asyncio.run(play())
+    assert len(centre.events) == 3
+
+
+def test_what_cannot_be_read_in_the_state_directory_keeps_a_worker_from_no_claim(
+    centre: Centre, door: Door, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "7-3.jsonl").mkdir()
+    worker = SiteWorker(door, Keys(tmp_path), tmp_path, slots=1, libraries=None)
+    for _ in range(2):
+        worker._claim()
+    assert [path for path, _ in centre.asked] == ["claims"] * 2
+    assert caplog.text.count("cannot be told") == 1
 
 
 def test_a_refused_fence_is_told_to_whoever_stores_next(centre: Centre, door: Door, tmp_path: Path) -> None:

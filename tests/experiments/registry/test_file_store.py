@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import resource
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,7 @@ from experiments.registry.runs import file_store
 from experiments.registry.runs.artifacts import keep
 from experiments.registry.runs.file_store import IN_ROW_BYTES, FileStoreError, most_bytes, opened, stored_names, whole
 from experiments.registry.teams.quotas import bytes_of_files, measure_files
+from tests.full_disk import full_above
 
 BINARY = "application/octet-stream"
 LARGE = bytes(range(256)) * 8192  # 2 MB
@@ -162,18 +160,6 @@ def test_what_a_failed_transaction_left_is_swept_up_days_later_and_nothing_else(
     assert sweep_files() == 1
     assert files_in(place) == sorted([*strangers, place / str(kept.stored)])
     assert not UnusedFile.objects.exists()
-
-
-@contextmanager
-def full_above(size: int) -> Iterator[None]:
-    """As on a full disk: no file of this process grows above so many bytes."""
-    limits, before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
 
 
 def test_what_a_full_disk_took_of_a_file_does_not_stay_there(run: Run, place: Path) -> None:
