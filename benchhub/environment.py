@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 import secrets
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -138,13 +136,6 @@ def own_command(home: Path) -> str:
 def is_installed(home: Path) -> bool:
     """Whether pip has put BenchHub there; a checkout has the file that says how it is built."""
     return not (home / "pyproject.toml").exists()
-
-
-def own_version(home: Path) -> str:
-    if is_installed(home):
-        return importlib.metadata.version("benchhub")
-    project = tomllib.loads((home / "pyproject.toml").read_text(encoding="utf-8"))
-    return str(project["project"]["version"])
 
 
 def default_data_dir() -> Path:

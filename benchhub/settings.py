@@ -9,6 +9,7 @@ from typing import Any
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
+from agents.base.version import own_version
 from benchhub import embedded, single_sign_on
 from benchhub.account_settings import *  # noqa: F403 - Django reads one module
 from benchhub.celery_settings import *  # noqa: F403 - Django reads one module
@@ -30,14 +31,13 @@ from benchhub.environment import (
     kept_secret,
     network_services,
     own_command,
-    own_version,
 )
 from benchhub.file_storage import file_storage
 from experiments.registry.teams.group_rules import read_rules
 from experiments.registry.workers.queues import DEFAULT, declared, is_amqp, queue_name, queues_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = own_version(BASE_DIR)
+VERSION = own_version()
 BENCHHUB_COMMAND = own_command(BASE_DIR)
 DEBUG = envbool("DEBUG", False)
 

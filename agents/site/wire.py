@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from agents.base.model import Frozen
 from agents.events import Role
@@ -34,14 +34,22 @@ class Held(Frozen):
     fence: int
 
 
-class ClaimAsked(Frozen):
+class AcrossVersions(Frozen):
+    """What workers and centres of all versions read, so that they tell each other which one they are."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    protocol: int
+    version: str = Field(default="", max_length=32)
+
+
+class ClaimAsked(AcrossVersions):
     """`worker` is host:pid:thread, as the owners of runs are named; `slots`: how many runs it takes at once.
 
     `holds`: what the process works on meanwhile. It is a sign of life like a heartbeat, which may come later than this
     one after a cut of the link: none of these is given out as the run of a worker that is gone.
     """
 
-    protocol: int
     worker: str = Field(max_length=100, pattern=r"^[!-.0-~]+:[0-9]+:[0-9]+$")
     slots: int = Field(ge=1, le=1000)
     wait_s: float = Field(ge=0, le=LONGEST_POLL_S)
@@ -232,9 +240,8 @@ class End(Frozen):
     seen: int | None = None
 
 
-class SiteShown(Frozen):
+class SiteShown(AcrossVersions):
     """Which site and team the token is for."""
 
     site: str
     team: str
-    protocol: int

@@ -21,6 +21,7 @@ from typing import Any
 
 from agents.base.errors import MISTAKE_HINT, AgentError, FenceError, MistakeError
 from agents.base.log_context import bound
+from agents.base.version import own_version
 from agents.site.checking import check_host
 from agents.site.delivery import first_batch, send_events
 from agents.site.door import Door, Refused, RequestTooLarge, StoreLost
@@ -35,6 +36,8 @@ from agents.working.store import StoreAway
 
 logger = logging.getLogger(__name__)
 
+VERSION = own_version()
+"""Of the code that runs: what is installed over it meanwhile counts from the next start on."""
 AGAIN_S = 2.0
 """Between two claims when the centre is away."""
 
@@ -80,17 +83,23 @@ class SiteWorker:
     def _claim(self) -> Claim:
         if handing_over.is_set():
             return Claim()
+        pause_s = AGAIN_S
         name = f"{socket.gethostname()}:{os.getpid()}:{threading.get_native_id()}"
         try:
             self._deliver_left_over()
             holds = [held for store in tuple(self._live) if (held := store.held) is not None]
-            asked = ClaimAsked(protocol=PROTOCOL, worker=name, slots=self._slots, wait_s=LONGEST_POLL_S, holds=holds)
+            asked = ClaimAsked(
+                protocol=PROTOCOL, version=VERSION, worker=name, slots=self._slots, wait_s=LONGEST_POLL_S, holds=holds
+            )
             return self._door.ask(Claim, "POST", "/claims", asked, timeout_s=LONGEST_POLL_S + 30)
         except StoreAway as error:
             logger.warning("no claim: %s", error)
+        except MistakeError as error:  # as of a centre of another version; what is worked on goes on
+            logger.warning("no claim: %s", error)
+            pause_s = LONGEST_POLL_S
         except Exception:
             logger.exception("no claim, in a way that nobody foresaw")
-        handing_over.wait(AGAIN_S)
+        handing_over.wait(pause_s)
         return Claim()
 
     def _deliver_left_over(self) -> None:
@@ -165,7 +174,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         keys = Keys(given.keys)
         folder = _own_folder(given.state)
-        door = Door(given.url, lambda: given.token_file.read_text().strip(), agent=f"benchhub-site-worker/{PROTOCOL}")
+        door = Door(given.url, lambda: given.token_file.read_text().strip(), agent=f"benchhub-site-worker/{VERSION}")
     except (ValueError, OSError) as error:
         raise SystemExit(f"site-worker: {error}") from error
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -186,8 +195,12 @@ def _greet(door: Door, site: str) -> None:
             logger.warning("waiting for the centre: %s", error)
             handing_over.wait(AGAIN_S)
             continue
-        if shown.protocol != PROTOCOL:
-            raise SystemExit("site-worker: the centre is of another version; install the same one here.")
+        if (shown.protocol, shown.version) != (PROTOCOL, VERSION):
+            theirs = f"BenchHub {shown.version}" if shown.version else "an older BenchHub"
+            raise SystemExit(
+                f"site-worker: the centre is {theirs}, and this worker is of {VERSION} or another build of it: "
+                "install the centre's version here, and start this again."
+            )
         if shown.site != site:
             raise SystemExit(f"site-worker: the token is for the site {shown.site}, and --site says {site}.")
         logger.info("works for the team %s at the site %s", shown.team, shown.site)

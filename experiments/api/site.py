@@ -74,7 +74,7 @@ T = TypeVar("T")
 def show_site(request: HttpRequest) -> SiteShown:
     """Which site and team the token is for."""
     team, site = _place(request)
-    return SiteShown(site=site.name, team=team.slug, protocol=PROTOCOL)
+    return SiteShown(site=site.name, team=team.slug, protocol=PROTOCOL, version=settings.VERSION)
 
 
 @router.get("/clock", response=Clock, include_in_schema=False)
@@ -86,8 +86,7 @@ def read_clock(request: HttpRequest) -> Clock:
 @router.post("/claims", response=Claim, include_in_schema=False)
 async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
     """The next run for this worker, as soon as there is one; null after `wait_s`."""
-    if payload.protocol != PROTOCOL:
-        raise Conflict("The centre is of another version than this worker; install the same one.", field="protocol")
+    _insist_on_same_version(payload)
     team, site = await sync_to_async(_place)(request)
     token_id = caller_of(request).token_id
     until_s = time.monotonic() + min(
@@ -239,6 +238,20 @@ def tell_plan(request: HttpRequest, dry_run_id: int, payload: PlanRead) -> Kept:
     """The plan of a run that is not made, with what its hosts say."""
     plan_read(*_place(request), dry_run_id, payload)
     return NO_FILE
+
+
+def _insist_on_same_version(asked: ClaimAsked) -> None:
+    """Conflict says what to install. Only of claims: whoever has runs of before brings them to their end."""
+    if (asked.protocol, asked.version) == (PROTOCOL, settings.VERSION):
+        return
+    theirs = f"of version {asked.version}" if asked.version else "older"
+    if asked.version == settings.VERSION:
+        theirs = "another build of it"
+    raise Conflict(
+        f"The centre is BenchHub {settings.VERSION}, and this worker is {theirs}: install {settings.VERSION} at the "
+        "site and start the worker again. Until then it is given nothing new; the runs that it has go on.",
+        field="version",
+    )
 
 
 def _place(request: HttpRequest) -> tuple[Team, Site]:

@@ -61,13 +61,14 @@ class Presence:
             "slots": self.slots,
             "site": settings.BENCHHUB_SITE,
             "team": None,
+            "version": settings.VERSION,
             "seen_at": Now(),
             "clock_ahead_s": clock_ahead_s(),
         }
         Worker.objects.update_or_create(
             process=process_name(),
             defaults=seen,
-            create_defaults={**seen, "version": settings.VERSION, "started_at": Now()},
+            create_defaults={**seen, "started_at": Now()},
         )
         others = Worker.objects.exclude(process=process_name())
         others.filter(seen_at__lt=Now() - FORGOTTEN_AFTER).delete()

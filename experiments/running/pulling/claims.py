@@ -25,16 +25,21 @@ from experiments.running.restoring.requests import due_at
 SHOWN_EVERY = timedelta(seconds=5)
 
 
-def is_there(team: Team, site: Site, owner: str, slots: int) -> None:
+def is_there(team: Team, site: Site, owner: str, asked: ClaimAsked) -> None:
     """Note that the process of this owner of runs is at the site, for the team. It has no queue."""
     process = process_of(owner)
     if Worker.objects.filter(seen_at__gt=Now() - SHOWN_EVERY, process=process).exists():
         return
-    about = {"name": f"site-worker@{process.rpartition('/')[2]}", "site": site.name, "team": team, "slots": slots}
-    seen = {**about, "queues": [], "seen_at": Now()}
-    Worker.objects.update_or_create(
-        process=process, defaults=seen, create_defaults={**seen, "version": settings.VERSION, "started_at": Now()}
-    )
+    seen = {
+        "name": f"site-worker@{process.rpartition('/')[2]}",
+        "site": site.name,
+        "team": team,
+        "slots": asked.slots,
+        "queues": [],
+        "version": asked.version,
+        "seen_at": Now(),
+    }
+    Worker.objects.update_or_create(process=process, defaults=seen, create_defaults={**seen, "started_at": Now()})
 
 
 def claim(team: Team, site: Site, token_id: str, asked: ClaimAsked) -> Claim:
@@ -44,7 +49,7 @@ def claim(team: Team, site: Site, token_id: str, asked: ClaimAsked) -> Claim:
     another one, and machines of two sites may be called alike.
     """
     owner = f"{token_id}/{asked.worker}"
-    is_there(team, site, owner, asked.slots)
+    is_there(team, site, owner, asked)
     if something_to_do(site.name, team.pk):
         run = claim_next(owner, site.name, team.pk)
         if run is not None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from agents.site.door import Door, Refused, StoreLost
 from agents.site.keys import Keys
 from agents.site.spool import LeftOver, Spool, left_over
 from agents.site.store import HttpStore
-from agents.site.wire import RunGiven, Stored
-from agents.site.worker import SiteWorker
+from agents.site.wire import PROTOCOL, RunGiven, Stored
+from agents.site.worker import VERSION, SiteWorker, _greet
 from agents.working.store import StoreAway
 from tests.full_disk import full_above
 
@@ -54,8 +55,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self.do_POST()
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.asked.append((self.path.partition("?")[0].rpartition("/")[2], body))
         if len(self.server.asked) > 1:
             self.server.asked_twice.set()
@@ -487,6 +491,25 @@ def test_a_claim_tells_what_the_process_still_works_on_and_not_what_has_ceased_t
     worker._live.discard(store)
     assert told() == []
     asyncio.run(store.close())
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    (
+        ({}, ""),
+        ({"site": "oslo"}, "the token is for the site oslo"),
+        ({"version": "99.0", "protocol": 99, "a_field_of_then": 1}, "the centre is BenchHub 99.0, and this worker"),
+        ({"version": "0.9.1"}, "the centre is BenchHub 0.9.1, and this worker"),
+        ({"version": ""}, "the centre is an older BenchHub, and this worker"),
+        ({"protocol": PROTOCOL - 1}, "or another build of it: install the centre's version here"),
+    ),
+)
+def test_a_worker_begins_only_with_a_centre_of_its_own_version_and_says_which_one_to_install(
+    shown: dict[str, Any], said: str, centre: Centre, door: Door
+) -> None:
+    centre.answer = (200, {"site": "berlin", "team": "perf", "protocol": PROTOCOL, "version": VERSION, **shown})
+    with pytest.raises(SystemExit, match=said) if said else nullcontext():
+        _greet(door, "berlin")
 
 
 def test_what_a_worker_of_before_has_left_is_told_without_an_age(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
@@ -41,7 +42,7 @@ from tests.experiments.conftest import ready_host
 
 pytestmark = pytest.mark.django_db
 
-ASKED = {"protocol": PROTOCOL, "worker": "machine:7:1", "slots": 2, "wait_s": 0}
+ASKED = {"protocol": PROTOCOL, "version": settings.VERSION, "worker": "machine:7:1", "slots": 2, "wait_s": 0}
 
 
 @pytest.fixture
@@ -333,9 +334,28 @@ def test_a_run_whose_machine_is_in_use_goes_back_into_the_queue(door: ApiClient,
     assert (queued.state, queued.attempts) == ("queued", 0)
 
 
-def test_a_worker_of_another_version_is_told_so(door: ApiClient, queued: Run) -> None:
-    answer = door.post("/site/claims", {**ASKED, "protocol": PROTOCOL + 1})
-    assert (answer.status_code, answer.json()["field"]) == (409, "protocol")
+@pytest.mark.parametrize(
+    ("told", "said"),
+    (
+        ({"version": "0.9.1"}, "this worker is of version 0.9.1: install"),
+        ({"version": ""}, "this worker is older: install"),
+        ({"protocol": PROTOCOL + 1}, "this worker is another build of it: install"),
+        ({"version": "99.0", "protocol": 99, "a_field_of_then": 1}, "this worker is of version 99.0: install"),
+    ),
+)
+def test_a_worker_of_another_version_is_told_what_to_install_and_ends_the_runs_that_it_has(
+    told: dict[str, Any], said: str, door: ApiClient, queued: Run
+) -> None:
+    given = claim(door)
+    refused = door.post("/site/claims", {**ASKED, **told})
+    assert (refused.status_code, refused.json()["field"]) == (409, "version")
+    assert f"{said} {settings.VERSION} at the site" in refused.json()["detail"]
+    assert send(door, given, 1, e.PhaseStarted("connect", 1.0)).status_code == 200
+    fence = f"fence={given['fence']}"
+    assert door.post(f"/site/runs/{queued.pk}/lease?{fence}").status_code == 200
+    assert door.post(f"/site/runs/{queued.pk}/end?{fence}", {"how": "put_back"}).status_code == 200
+    queued.refresh_from_db()
+    assert queued.state == "queued"
 
 
 def test_only_an_admin_makes_such_a_token_and_it_stands_alone(admin: Member, make_member: Any, site: Site) -> None:

@@ -159,6 +159,19 @@ def test_workers_of_two_sites_that_are_called_alike_are_both_there(
     assert {(row.name, row.host_and_pid) for row in rows} == {("site-worker@site-worker-0:1", "site-worker-0:1")}
 
 
+def test_the_row_of_a_worker_has_the_version_that_it_says_also_where_an_older_one_had_its_name(
+    admin: Member, site: Site
+) -> None:
+    door = door_of(admin, site)
+    door.post("/site/claims", ASKED)
+    Worker.objects.update(version="0.9.1", seen_at=Now() - timedelta(minutes=1))
+    door.post("/site/claims", ASKED)
+    Presence("worker", ["runs"], 4).show()
+    Worker.objects.filter(site="").update(version="0.9.1")
+    Presence("worker", ["runs"], 4).show()
+    assert [worker.version for worker in Worker.objects.all()] == [ASKED["version"]] * 2
+
+
 def test_a_beat_keeps_the_worker_that_holds_the_run_seen(admin: Member, site: Site, queued: Run) -> None:
     door = door_of(admin, site)
     run = door.post("/site/claims", ASKED).json()["run"]
