@@ -45,7 +45,7 @@ from agents.site.wire import (
     Stored,
 )
 from agents.spec import HostAddress, RunSpec
-from agents.working.store import ClaimedRun, StoreAway
+from agents.working.store import ClaimedRun, StoreAway, insist_on_key_of_launch
 
 logger = logging.getLogger(__name__)
 
@@ -118,9 +118,11 @@ class HttpStore:
         await self._ask(Kept, "/leftovers", Leftovers(role=role, found=list(found)))
 
     async def connect(self, address: HostAddress) -> Session:
-        target, private_key = self._given.ways[address.name].plain(), self._keys.of(address.name)
-        with bound(host=address.name):
-            return await connect(target, private_key)
+        target = self._given.ways[address.name].plain()  # by the name that the host has by now, as is its key
+        if self._given.work == "run":
+            insist_on_key_of_launch(target.name, approved=target.host_key, at_launch=address.host_key)
+        with bound(host=target.name):
+            return await connect(target, self._keys.of(target.name))
 
     async def beat(self) -> bool:
         asked_s = self._beat_at_s = time.monotonic()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agents.base.clock import RunClock
-from agents.base.errors import FenceError
+from agents.base.errors import ConnectError, FenceError
 from agents.base.installation import Installation
 from agents.base.session import Session
 from agents.events import AnyEvent, Role
@@ -45,6 +45,16 @@ class ClaimedRun:
 
     def __str__(self) -> str:
         return f"run {self.id} (#{self.number})"
+
+
+def insist_on_key_of_launch(host: str, *, approved: str, at_launch: str) -> None:
+    """ConnectError, permanent, when another key has been approved of the host since the run was launched."""
+    if approved != at_launch:
+        raise ConnectError(
+            f"The approved host key of {host} is not the one that this run was launched with.",
+            hint="Launch the run again if the new key is right.",
+            permanent=True,
+        )
 
 
 class RunStore(Protocol):

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
 from agents.base.clock import RunClock
-from agents.base.errors import ConnectError, FenceError
+from agents.base.errors import FenceError
 from agents.base.log_context import bound
 from agents.base.session import Session
 from agents.events import AnyEvent, Role
@@ -23,7 +23,7 @@ from agents.remote.ssh import connect as ssh_connect
 from agents.running.canary_checks import CanaryReading
 from agents.running.control import KeepReadings
 from agents.spec import HostAddress, RunSpec
-from agents.working.store import StoreAway
+from agents.working.store import StoreAway, insist_on_key_of_launch
 from experiments.models import Host, Run
 from experiments.registry.connections import lent
 from experiments.registry.database_clock import database_clock
@@ -77,12 +77,8 @@ class DatabaseStore:
 
     async def connect(self, address: HostAddress) -> Session:
         host = await self._once_there(_host_named, self._run, address.name)
-        if host.host_key != address.host_key and self._run.state != Run.State.FINISHED:
-            raise ConnectError(
-                f"The approved host key of {host.name} is not the one that this run was launched with.",
-                hint="Launch the run again if the new key is right.",
-                permanent=True,
-            )
+        if self._run.state != Run.State.FINISHED:
+            insist_on_key_of_launch(host.name, approved=host.host_key, at_launch=address.host_key)
         target, private_key = connect_args(host)
         with bound(host=host.name):
             return await ssh_connect(target, private_key)

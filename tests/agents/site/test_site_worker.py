@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -23,8 +23,9 @@ from agents.site.door import Door, Refused, StoreLost
 from agents.site.keys import Keys
 from agents.site.spool import LeftOver, Spool, left_over
 from agents.site.store import HttpStore
-from agents.site.wire import PROTOCOL, RunGiven, Stored
+from agents.site.wire import PROTOCOL, HostWay, RunGiven, Stored
 from agents.site.worker import VERSION, SiteWorker, _greet
+from agents.spec import HostAddress
 from agents.working.store import StoreAway
 from tests.full_disk import full_above
 
@@ -320,12 +321,45 @@ def test_whatever_a_proxy_answers_in_place_of_the_centre_says_nothing_of_the_run
         assert not isinstance(told.value, Refused)
 
 
-def run_store(door: Door, folder: Path) -> HttpStore:
+def run_store(
+    door: Door, folder: Path, *, work: Literal["run", "restore"] = "run", ways: dict[str, HostWay] | None = None
+) -> HttpStore:
     given = RunGiven(
-        id=7, number=1, key="k", spec={}, fence=3, attempts=1, events=[], last_seq=0, ways={}, heartbeat_s=1,
-        lease_s=60, patience_s=60, deadman_s=600, max_file_bytes=1 << 20, installation_id="i", installation_name="here",
+        id=7, number=1, key="k", spec={}, fence=3, attempts=1, events=[], last_seq=0, ways=ways or {}, work=work,
+        heartbeat_s=1, lease_s=60, patience_s=60, deadman_s=600, max_file_bytes=1 << 20, installation_id="i",
+        installation_name="here",
     )  # fmt: skip
     return HttpStore(given, door, Keys(folder), folder)
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDx1FkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB"
+
+
+@pytest.mark.parametrize(
+    ("work", "approved", "said"),
+    (
+        ("run", KEY, "no key for renamed"),
+        ("run", OTHER_KEY, "The approved host key of renamed is not the one that this run was launched with"),
+        ("restore", OTHER_KEY, "no key for renamed"),
+    ),
+)
+def test_a_host_must_have_the_key_of_the_launch_and_is_entered_with_the_key_of_its_present_name(
+    work: Literal["run", "restore"], approved: str, said: str, door: Door, tmp_path: Path
+) -> None:
+    at_launch = HostAddress(name="sut", address="127.0.0.1", port=22, user="bench", host_key=KEY)
+    way = HostWay(name="renamed", address="127.0.0.1", port=22, user="bench", host_key=approved)
+    (tmp_path / "sut").write_text("the key of another host, which has the old name by now")
+    (tmp_path / "sut").chmod(0o600)
+
+    async def play() -> None:
+        store = run_store(door, tmp_path, work=work, ways={"sut": way})
+        with pytest.raises(ConnectError, match=said) as refused:
+            await store.connect(at_launch)
+        assert refused.value.permanent
+        await store.close()
+
+    asyncio.run(play())
 
 
 def test_a_worker_does_not_tell_the_centre_what_the_centre_has_told_it(
