@@ -55,10 +55,15 @@ class Command(base.Command):
         if not 1 <= runs <= 1000:
             raise CommandError("--runs is from 1 to 1000.")
         try:
-            find_site(site)
+            found = find_site(site)
         except RequestError as error:
             raise CommandError(error.message) from error
         except Error as error:
             raise CommandError(f"The database does not answer: {str(error).strip()}") from error
         finally:
             connection.close()
+        if found is not None and found.keys_stay:
+            raise CommandError(
+                f"The keys of site {site} stay there, and these workers would have none: start "
+                f"`{settings.BENCHHUB_COMMAND} site-worker --site {site}` with its --url, --token-file and --keys."
+            )

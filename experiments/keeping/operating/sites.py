@@ -44,7 +44,8 @@ def site_states(now: datetime) -> list[SiteState]:
     hosts = _by_site(Host.objects.values_list("site__name"))
     live = _by_site(Run.objects.filter(state__in=Run.ACTIVE).values_list("sut__site__name"))
     waiting = _by_site(Run.objects.filter(state=Run.State.QUEUED).values_list("sut__site__name"))
-    everyone = [worker for worker in Worker.objects.all() if executes(worker)]
+    stay = {name for name, site in sites.items() if site.keys_stay}
+    everyone = [worker for worker in Worker.objects.all() if executes(worker, stay)]
     found = []
     for name, site in sites.items():
         there = [worker for worker in everyone if worker.site == name]

@@ -28,7 +28,9 @@ def issue_as_asked(
         raise RequestError("Say for which site the token is; the central one has workers of its own.", field="site")
     if not found.keys_stay:
         raise RequestError(
-            f"The workers of site {found.name} reach the database. An operator says otherwise of it: keys stay there.",
+            f"The workers of site {found.name} reach the database and need no token. Whether keys stay at a site is "
+            "chosen when it is added: have an operator add another one (`sites add NAME --keys-stay`), give its hosts "
+            f"that site, and have this one removed (`sites remove {found.name}`).",
             field="site",
         )
     return issue_for_site(member, found, name=name, days=days)

@@ -40,6 +40,11 @@ def find_site(name: str, *, field: str = "site") -> Site | None:
     return found
 
 
+def sites_whose_keys_stay() -> frozenset[str]:
+    """Only the site-workers there log in to hosts of these."""
+    return frozenset(Site.objects.filter(keys_stay=True).values_list("name", flat=True))
+
+
 def in_use() -> list[str]:
     """The sites that hosts are at, the central one first."""
     return [

@@ -20,7 +20,7 @@ from experiments.models import CENTRAL, Host, Run
 from experiments.models.experiments import HELD
 from experiments.registry.hosts.driver_sets import members_of
 from experiments.registry.hosts.machines import sisters_of, who_uses
-from experiments.registry.hosts.sites import at
+from experiments.registry.hosts.sites import at, sites_whose_keys_stay
 from experiments.running.queue.availability import look_at_machines
 from experiments.running.queue.fairness import shares_of, urgency
 from experiments.running.queue.leases import lease_end, lost_runs
@@ -70,7 +70,8 @@ def claim(owner: str, site: str = CENTRAL, team_id: int | None = None) -> Claim 
     """Take the next run for this worker: first one whose worker is gone, else the next whose hosts are all free.
 
     Only runs whose hosts are all at the worker's `site` are taken: it reaches no others. Of a
-    site whose workers act for one team each, `team_id` says which.
+    site whose keys stay there, only a worker that has fetched them takes some; it acts for one team, and `team_id` says
+    for which.
 
     The claim raises the fence (one number for the whole installation, always growing) and starts a lease.
     """
@@ -145,6 +146,10 @@ def something_to_do(site: str = CENTRAL, team_id: int | None = None) -> bool:
 
 def _due(site: str, team_id: int | None) -> Iterator[_Claimable]:
     """What may be claimed now, in order: asked only as far as it is looked at."""
+    if (
+        team_id is None and site != CENTRAL and site in sites_whose_keys_stay()
+    ):  # without its hosts' keys a worker could only fail its runs
+        return
     lost = lost_runs().filter(at(site, "sut__"))
     rows = (lost if team_id is None else lost.filter(team=team_id)).values_list("pk", "state", "fence")[:2]
     yield from (_Claimable(*row) for row in sorted(rows))

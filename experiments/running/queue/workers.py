@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from experiments.models import CENTRAL, Run, Team, Worker
-from experiments.registry.hosts.sites import said
+from experiments.registry.hosts.sites import said, sites_whose_keys_stay
 from experiments.registry.workers.presence import SILENT_AFTER
 from experiments.registry.workers.queues import RUNS
 
@@ -64,7 +64,8 @@ def workers_at(
 
     `active`: how many runs are, by their site and team. Two queries.
     """
-    everyone = [worker for worker in Worker.objects.all() if executes(worker) and takes_runs_of(team, worker)]
+    stay = {site for site, keys_stay in sites.items() if keys_stay}
+    everyone = [worker for worker in Worker.objects.all() if executes(worker, stay) and takes_runs_of(team, worker)]
     live = (
         Run.objects.exclude(state=Run.State.FINISHED)
         .values("team")
@@ -90,8 +91,8 @@ def workers_at(
 
 def manned_sites(team: Team, now: datetime) -> frozenset[str]:
     """The sites at which a worker that executes runs of the team has shown itself lately."""
-    alive = Worker.objects.filter(seen_at__gt=now - SILENT_AFTER)
-    return frozenset(worker.site for worker in alive if executes(worker) and takes_runs_of(team, worker))
+    alive, stay = Worker.objects.filter(seen_at__gt=now - SILENT_AFTER), sites_whose_keys_stay()
+    return frozenset(worker.site for worker in alive if executes(worker, stay) and takes_runs_of(team, worker))
 
 
 def teams_served_at(site: str) -> frozenset[int]:
@@ -100,10 +101,14 @@ def teams_served_at(site: str) -> frozenset[int]:
     return frozenset(alive.values_list("team", flat=True))
 
 
-def executes(worker: Worker) -> bool:
-    """Whether it executes runs, of whichever site: it takes their messages, or fetches them and has no queue at all."""
-    fetches = worker.site != CENTRAL and not worker.queues
-    return fetches or any(name.partition(".")[0] == RUNS for name in worker.queues)
+def executes(worker: Worker, stay: Collection[str]) -> bool:
+    """Whether it executes runs of its site: it takes their messages, or fetches them and has no queue at all.
+
+    `stay`: the sites whose keys stay there; nobody executes runs of these by messages, nor others without them.
+    """
+    if worker.site in stay:
+        return not worker.queues
+    return any(name.partition(".")[0] == RUNS for name in worker.queues)
 
 
 def takes_runs_of(team: Team, worker: Worker) -> bool:

@@ -10,7 +10,6 @@ from django.views.decorators.http import require_safe
 from experiments.keeping.backups.daily import daily_backups
 from experiments.keeping.operating import operations
 from experiments.keeping.operating.broker import broker_name
-from experiments.running.queue.workers import executes
 from frontend.shared.access import TeamRequest, team_view
 
 
@@ -35,7 +34,7 @@ def operator(request: TeamRequest) -> HttpResponseBase:
         "queues": queues,
         "waiting": sum(now.queued.values()),
         "running": sum(state.runs for state in now.live),
-        "slots": sum(one.worker.slots for one in now.workers if not one.silent and executes(one.worker)),
+        "slots": sum(site.slots for site in now.sites),
         "broker": broker_name(),
         "backups": daily_backups(),
         "django_version": django.get_version(),

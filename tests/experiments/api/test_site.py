@@ -30,7 +30,7 @@ from experiments.registry.hosts.check import perform_check
 from experiments.registry.hosts.inventory import add_host, request_check, update_host
 from experiments.registry.hosts.quarantine import restore_state
 from experiments.registry.hosts.site_tokens import issue_as_asked
-from experiments.registry.hosts.sites import add_site
+from experiments.registry.hosts.sites import add_site, find_site
 from experiments.registry.teams.tokens import issue_for_site
 from experiments.running.executing.dry_run import perform_dry_run
 from experiments.running.executing.recorder import Recorder
@@ -130,7 +130,7 @@ def test_runs_of_another_team_and_of_another_site_are_not_seen(
     admin: Member, other_admin: Member, site: Site, queued: Run
 ) -> None:
     strangers = (door_of(other_admin, site), door_of(admin, add_site("oslo", keys_stay=True)))
-    claimed = claim_next("machine:7:1", "berlin")
+    claimed = claim_next("machine:7:1", "berlin", admin.team_id)
     assert claimed is not None
     run = {"id": claimed.pk, "fence": claimed.fence}
     for door in strangers:
@@ -375,6 +375,20 @@ def test_only_an_admin_makes_such_a_token_and_it_stands_alone(admin: Member, mak
     entry = AuditEntry.objects.get(action="token.issue")
     assert entry.after is not None
     assert entry.after["site"] == "berlin"
+
+
+def test_keys_stay_at_a_site_of_before_once_its_hosts_are_at_another_one_as_the_refusal_says(admin: Member) -> None:
+    reached = add_site("hall")
+    given: dict[str, Any] = {"address": "10.1.2.3", "port": 22, "user": "bench", "roles": "both"}
+    host = add_host(admin, name="far", site=reached, **given)
+    with pytest.raises(RequestError, match=r"sites add NAME --keys-stay.*give its hosts that site.*sites remove hall"):
+        issue_as_asked(admin, name="w", days=1, scopes=["work"], site="hall")
+    call_command("sites", "add", "yard", "--keys-stay")
+    moved = update_host(admin, host, site=find_site("yard"))
+    call_command("sites", "remove", "hall")
+    assert (bytes(moved.private_key), moved.public_key) == (b"", "")
+    _, text = issue_as_asked(admin, name="w", days=1, scopes=["work"], site="yard")
+    assert ApiClient(f"Bearer {text}", Client()).get("/site").json()["site"] == "yard"
 
 
 def test_an_operator_makes_the_token_on_the_command_line(admin: Member, site: Site, capsys: Any) -> None:

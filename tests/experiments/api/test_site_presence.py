@@ -125,6 +125,18 @@ def test_a_worker_that_only_tests_connections_is_not_one_that_executes_runs(
     assert api.get("/sites").json()[0]["has_worker"] is False
 
 
+def test_a_worker_that_waits_for_messages_does_not_count_where_keys_stay(
+    admin: Member, queued: Run, api: ApiClient
+) -> None:
+    moments = {"started_at": Now(), "seen_at": Now()}
+    Worker.objects.create(name="r", process="b:1", site="berlin", queues=["runs.berlin"], slots=8, **moments)
+    assert (expected(queued).reason, api.get("/sites").json()[0]["has_worker"]) == (NOBODY, False)
+    assert (state_of_berlin().workers, state_of_berlin().slots) == (0, 0)
+    Site.objects.update(keys_stay=False)
+    assert (expected(queued).reason, api.get("/sites").json()[0]["has_worker"]) == ("It is next.", True)
+    assert (state_of_berlin().workers, state_of_berlin().slots) == (1, 8)
+
+
 @pytest.mark.parametrize("name", ("c:7:1", "c:7:evil:1:1"))
 def test_a_worker_that_gives_itself_the_name_of_another_one_takes_nothing_from_it_and_gives_it_no_life(
     name: str, admin: Member, site: Site, queued: Run

@@ -87,6 +87,28 @@ def test_a_run_whose_worker_is_gone_is_adopted_at_its_site(launch: Any) -> None:
     assert Run.objects.get().attempts == 2
 
 
+def test_a_worker_with_a_database_takes_and_adopts_nothing_where_keys_stay(launch: Any, admin: Member) -> None:
+    launch("berlin/a", "berlin/b")
+    launch("oslo/e", "oslo/f")
+    Site.objects.filter(name="berlin").update(keys_stay=True)
+    assert ([something_to_do(site) for site in ("berlin", "oslo")], claim("berlin")) == ([False, True], None)
+    taken = claim_next("token/machine:7:1", "berlin", admin.team_id)
+    assert taken is not None
+    Run.objects.update(**DEAD)
+    assert claim("berlin") is None
+    again = claim_next("token/machine:8:1", "berlin", admin.team_id)
+    assert again is not None
+    assert (again.pk, again.attempts) == (taken.pk, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_with_a_database_are_not_started_where_keys_stay(settings: Any) -> None:
+    settings.BENCHHUB_EMBEDDED = False
+    add_site("berlin", keys_stay=True)
+    with pytest.raises(CommandError, match=r"The keys of site berlin stay there.* site-worker --site berlin`"):
+        call_command("worker", site="berlin")
+
+
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """Task and queue of each message that is handed to the sender, instead of being sent."""
