@@ -89,9 +89,8 @@ async def claim_run(request: HttpRequest, payload: ClaimAsked) -> Claim:
     _insist_on_same_version(payload)
     team, site = await sync_to_async(_place)(request)
     token_id = caller_of(request).token_id
-    until_s = time.monotonic() + min(
-        payload.wait_s, settings.BENCHHUB_LEASE_S / 2
-    )  # no lease of `holds` ends meanwhile
+    wait_s = min(payload.wait_s, settings.BENCHHUB_LEASE_S / 2)  # no lease of what it holds ends meanwhile
+    until_s = time.monotonic() + wait_s
     if payload.holds:
         await sync_to_async(_looked)(lambda: recording.hold(team, site, payload.holds))
     over_s = 0.0

@@ -546,6 +546,16 @@ def test_a_worker_begins_only_with_a_centre_of_its_own_version_and_says_which_on
         _greet(door, "berlin")
 
 
+def test_a_claim_that_a_centre_of_another_version_refuses_is_told_in_its_words(
+    centre: Centre, door: Door, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.site.worker.LONGEST_POLL_S", 0)  # it waits for that long
+    centre.answer = (409, {"detail": "The centre is BenchHub 99.0: install 99.0 at the site.", "field": "version"})
+    one_claim(door, tmp_path)
+    (record,) = caplog.records
+    assert ("install 99.0 at the site" in record.getMessage(), record.exc_info) == (True, None)
+
+
 def test_what_a_worker_of_before_has_left_is_told_without_an_age(tmp_path: Path) -> None:
     path = tmp_path / "7-3.jsonl"
     path.write_bytes(b'{"run": 7, "fence": 3, "first": 11}\n{"kind": "logged"}\n')
