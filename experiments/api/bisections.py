@@ -211,6 +211,7 @@ async def bisection_verdict(
 
 
 @router.post("/{int:bisection_id}/cancel", response={202: BisectionOut}, auth=LAUNCH)
+@idempotent
 def cancel_bisection(request: HttpRequest, bisection_id: int) -> Status[BisectionOut]:
     """End a bisection and the experiment that is under way; its runs restore their hosts first."""
     member = member_of(request)

@@ -188,6 +188,7 @@ def launch_experiment(
 
 
 @router.post("/{int:experiment_id}/cancel", response={202: ExperimentOut}, auth=LAUNCH)
+@idempotent
 def cancel_experiment(request: HttpRequest, experiment_id: int) -> Status[ExperimentOut]:
     """Cancel every run that is not finished; running ones restore their hosts first."""
     member = member_of(request)
@@ -197,6 +198,7 @@ def cancel_experiment(request: HttpRequest, experiment_id: int) -> Status[Experi
 
 
 @router.post("/{int:experiment_id}/pause", response={202: ExperimentOut}, auth=LAUNCH)
+@idempotent
 def pause_experiment(request: HttpRequest, experiment_id: int) -> Status[ExperimentOut]:
     """Start none of its queued runs until it is resumed; a run that is under way comes to its end."""
     member = member_of(request)
@@ -206,6 +208,7 @@ def pause_experiment(request: HttpRequest, experiment_id: int) -> Status[Experim
 
 
 @router.post("/{int:experiment_id}/resume", response={202: ExperimentOut}, auth=LAUNCH)
+@idempotent
 def resume_experiment(request: HttpRequest, experiment_id: int) -> Status[ExperimentOut]:
     """Go on with a paused experiment, or with one that its A/A check blocked."""
     member = member_of(request)

@@ -77,11 +77,12 @@ def change_reservation(request: HttpRequest, reservation_id: int, payload: Reser
 
 
 @router.post("/{int:reservation_id}/end", response=ReservationOut, auth=LAUNCH)
-def end_reservation(request: HttpRequest, reservation_id: int) -> ReservationOut:
+@idempotent
+def end_reservation(request: HttpRequest, reservation_id: int) -> Status[ReservationOut]:
     """Give the hosts back now: your own, or as an admin somebody else's."""
     member = member_of(request)
     reservations.end(member, _find(member, reservation_id))
-    return _shown(member, reservation_id)
+    return Status(200, _shown(member, reservation_id))
 
 
 def _find(member: Member, reservation_id: int) -> Reservation:

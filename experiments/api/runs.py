@@ -266,6 +266,7 @@ def change_run(request: HttpRequest, number: int, payload: RunChange) -> RunDeta
 
 
 @router.post("/{int:number}/cancel", response={202: RunDetail}, auth=LAUNCH)
+@idempotent
 def cancel_run(request: HttpRequest, number: int) -> Status[RunDetail]:
     """Ask for the end of a run. A queued one ends at once, a running one restores its host first."""
     member = member_of(request)

@@ -180,19 +180,21 @@ def change_schedule(request: HttpRequest, schedule_id: int, payload: ScheduleCha
 
 
 @router.post("/{int:schedule_id}/pause", response=ScheduleOut, auth=LAUNCH)
-def pause_schedule(request: HttpRequest, schedule_id: int) -> ScheduleOut:
+@idempotent
+def pause_schedule(request: HttpRequest, schedule_id: int) -> Status[ScheduleOut]:
     """Launch nothing until it is resumed."""
     member = member_of(request)
     saving.pause_schedule(member, find_schedule(member.team, schedule_id))
-    return _detail(member, schedule_id)
+    return Status(200, _detail(member, schedule_id))
 
 
 @router.post("/{int:schedule_id}/resume", response=ScheduleOut, auth=LAUNCH)
-def resume_schedule(request: HttpRequest, schedule_id: int) -> ScheduleOut:
+@idempotent
+def resume_schedule(request: HttpRequest, schedule_id: int) -> Status[ScheduleOut]:
     """Go on at the next time; it acts for you from now on."""
     member = member_of(request)
     saving.resume_schedule(member, find_schedule(member.team, schedule_id))
-    return _detail(member, schedule_id)
+    return Status(200, _detail(member, schedule_id))
 
 
 @router.delete("/{int:schedule_id}", response=Deleted, auth=LAUNCH)

@@ -127,6 +127,7 @@ def get_search(request: HttpRequest, search_id: int) -> SearchOut:
 
 
 @router.post("/{int:search_id}/cancel", response={202: SearchOut}, auth=LAUNCH)
+@idempotent
 def cancel_search(request: HttpRequest, search_id: int) -> Status[SearchOut]:
     """End a search; the trial that is under way restores its hosts first."""
     member = member_of(request)

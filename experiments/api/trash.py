@@ -9,9 +9,11 @@ from typing import Literal
 from django.http import HttpRequest
 from ninja import Router
 from ninja.params.functions import Query
+from ninja.responses import Status
 from pydantic import BaseModel, Field
 
 from experiments.api.plumbing.auth import READ, WRITE, member_of
+from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import CURSOR, MAX_ROWS, tell_pages_of
 from experiments.api.shapes import MAX_ID, Body, RunNumber, Whole
 from experiments.keeping.retention import trash
@@ -58,25 +60,27 @@ def list_trash(
 
 
 @router.post("", response=TrashOut, auth=WRITE)
-def move_to_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
+@idempotent
+def move_to_trash(request: HttpRequest, payload: TrashIn) -> Status[TrashOut]:
     """Take runs or an experiment out of every list, history and verdict; restorable for 30 days. Editors may."""
     member = member_of(request)
     if _one_of(payload) == "runs":
         trash.trash_runs(member, payload.runs)
     else:
         trash.trash_experiment(member, payload.experiment or 0)
-    return _now(member)
+    return Status(200, _now(member))
 
 
 @router.post("/restore", response=TrashOut, auth=WRITE)
-def restore_from_trash(request: HttpRequest, payload: TrashIn) -> TrashOut:
+@idempotent
+def restore_from_trash(request: HttpRequest, payload: TrashIn) -> Status[TrashOut]:
     """Put runs or an experiment back where they were. Editors may."""
     member = member_of(request)
     if _one_of(payload) == "runs":
         trash.restore_runs(member, payload.runs)
     else:
         trash.restore_experiment(member, payload.experiment or 0)
-    return _now(member)
+    return Status(200, _now(member))
 
 
 def _one_of(payload: TrashIn) -> str:

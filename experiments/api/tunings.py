@@ -147,6 +147,7 @@ async def tuning_verdict(
 
 
 @router.post("/{int:tuning_id}/pause", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
 def pause_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """Launch no further trial; the one that is under way goes on to its end."""
     member = member_of(request)
@@ -155,6 +156,7 @@ def pause_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
 
 
 @router.post("/{int:tuning_id}/resume", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
 def resume_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """Go on with the trial that would have followed, when it is paused or was stopped."""
     member = member_of(request)
@@ -206,6 +208,7 @@ def save_tuned_recipe(
 
 
 @router.post("/{int:tuning_id}/cancel", response={202: TuningOut}, auth=LAUNCH)
+@idempotent
 def cancel_tuning(request: HttpRequest, tuning_id: int) -> Status[TuningOut]:
     """End a search; the trial that is under way restores its hosts first."""
     member = member_of(request)

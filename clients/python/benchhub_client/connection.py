@@ -18,7 +18,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-RETRIED_STATUS = {408, 425, 429, 500, 502, 503, 504}
+TOO_MANY = 429
+RETRIED_STATUS = {408, 425, TOO_MANY, 500, 502, 503, 504}
 ANSWER_TIMEOUT_S = 30
 FILE_TIMEOUT_S = 300
 WAIT_S = 50
@@ -27,6 +28,8 @@ ANYTHING = "*/*"
 RUBBISH_PATIENCE_S = 20
 TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 PAGE_BYTES = 65_536  # of a page as much as holds its title
+SECRETS = re.compile(r"/(tokens|invitations(/[^/]+/resend)?|shares|webhooks(/[^/]+/secret)?)")
+"""Where a POST makes a secret that its answer shows once: no key brings that answer back."""
 HINTS = {401: "The token is unknown here; is BENCHHUB_TOKEN whole, not expired, and of this installation?"}
 
 
@@ -52,11 +55,21 @@ class NoRedirects(HTTPRedirectHandler):
 
 
 class Again(Exception):
-    """Worth another try; `after_s` when the server said how long to wait, `patience_s` when less than usual will do."""
+    """Worth another try; `after_s` when the server said how long to wait, `patience_s` when less than usual will do.
 
-    def __init__(self, message: str, after_s: float | None = None, patience_s: float = float("inf")) -> None:
+    `untouched`: the server has certainly not carried the request out.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        after_s: float | None = None,
+        patience_s: float = float("inf"),
+        *,
+        untouched: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.after_s, self.patience_s = after_s, patience_s
+        self.after_s, self.patience_s, self.untouched = after_s, patience_s, untouched
 
 
 class Api:
@@ -92,7 +105,11 @@ class Api:
         return found
 
     def post(self, path: str, body: dict[str, Any], key: str = "") -> Any:
-        """`key` makes trying again safe: what was started is not started twice. Without one this call has its own."""
+        """`key` makes trying again safe: what was started is not started twice. Without one this call has its own.
+
+        What makes a secret takes no key (tokens, invitations, links, webhooks), so it is tried again only when it was
+        not carried out; Trouble when that is not certain.
+        """
         return self._call("POST", path, body, {"Idempotency-Key": key or uuid.uuid4().hex}, ANSWER_TIMEOUT_S)
 
     def put(self, path: str, body: dict[str, Any]) -> Any:
@@ -116,10 +133,16 @@ class Api:
             raise Trouble("A number that is not finite cannot be sent: JSON has none.") from error
         began = time.monotonic()
         pause_s = 0.5
+        once = method == "POST" and SECRETS.fullmatch(path.partition("?")[0])
         while True:
             try:
                 return self._once(method, path, data, headers, timeout_s)
             except Again as again:
+                if once and not again.untouched:
+                    raise Trouble(
+                        f"{again}. It may have been carried out, and its secret is shown once only: look with GET "
+                        f"/{once[1].partition('/')[0]} before you try again, and remove what nobody has the secret of."
+                    ) from again
                 wait_s = again.after_s if again.after_s is not None else pause_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients
                 if time.monotonic() + wait_s > began + min(self.patience_s, again.patience_s):
                     raise Trouble(f"gave up after {time.monotonic() - began:.0f} s: {again}") from again
@@ -150,7 +173,8 @@ class Api:
         except HTTPError as error:
             if error.code in RETRIED_STATUS:
                 after_s = error.headers.get("Retry-After", "")
-                raise Again(explain(error), float(after_s) if after_s.isdigit() else None) from error
+                wait_s = float(after_s) if after_s.isdigit() else None
+                raise Again(explain(error), wait_s, untouched=error.code == TOO_MANY) from error
             raise Trouble(explain(error), error.code) from error
         except (URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
@@ -159,7 +183,8 @@ class Api:
                 raise Trouble(f"{self.base}: {why}; name the file of its authority in SSL_CERT_FILE.") from error
             if isinstance(reason, ssl.SSLError) and "VERSION" in (reason.reason or ""):
                 raise Trouble(f"{self.base} does not speak HTTPS; does it begin with http://?") from error
-            raise Again(f"no connection to {self.base} ({reason})") from error
+            # urllib's own error is for a request that could not be sent whole; a lost answer is another one.
+            raise Again(f"no connection to {self.base} ({reason})", untouched=isinstance(error, URLError)) from error
         except ValueError as error:
             raise Again(f"the answer is not JSON; is {self.base} BenchHub?", None, RUBBISH_PATIENCE_S) from error
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from experiments.keeping.retention.removal import forget_answers
 from experiments.models import IdempotencyRecord, Member, Run
 from tests.experiments.api.conftest import ApiClient, MakeApi
-from tests.experiments.api.test_auth import BODIES, NAMES
+from tests.experiments.api.test_auth import BODIES, NAMES, full  # noqa: F401 - the fixture
 
 KEY = {"Idempotency-Key": "key-1"}
 
@@ -69,6 +69,33 @@ def test_everything_that_starts_takes_a_key(api: ApiClient, stock: dict[str, Any
     first, again = (api.post(path.format(**values), body, headers=KEY) for _ in range(2))
     assert (first.status_code // 100, first.content) == (2, again.content)
     assert ("Idempotency-Replayed" in first, again["Idempotency-Replayed"]) == (False, "true")
+
+
+def test_an_end_a_pause_or_a_return_that_is_asked_for_twice_has_the_first_answer(
+    api: ApiClient,
+    full: dict[str, str],  # noqa: F811 - the fixture
+) -> None:
+    assert api.post("/experiments/{experiment_id}/launch".format(**full)).status_code == 202
+    full["tuning_id"] = str(api.post("/tunings", BODIES["start_tuning"]).json()["id"])
+    for path, body in (
+        ("/experiments/{experiment_id}/pause", None),
+        ("/experiments/{experiment_id}/resume", None),
+        ("/experiments/{experiment_id}/cancel", None),
+        ("/tunings/{tuning_id}/pause", None),
+        ("/tunings/{tuning_id}/resume", None),
+        ("/tunings/{tuning_id}/cancel", None),
+        ("/schedules/{schedule_id}/pause", None),
+        ("/schedules/{schedule_id}/resume", None),
+        ("/bisections/{bisection_id}/cancel", None),
+        ("/searches/{search_id}/cancel", None),
+        ("/reservations/{reservation_id}/end", None),
+        ("/runs/2/cancel", None),
+        ("/trash", {"runs": [2]}),
+        ("/trash/restore", {"runs": [2]}),
+    ):
+        first, again = (api.post(path.format(**full), body, headers={"Idempotency-Key": path}) for _ in range(2))
+        assert (first.status_code // 100, again.status_code) == (2, first.status_code), (path, again.content)
+        assert (again.content, again["Idempotency-Replayed"]) == (first.content, "true"), path
 
 
 def test_a_list_is_answered_again_as_it_was(api: ApiClient, stock: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from clients.python.benchhub_client import Hub, Trouble
 from clients.python.benchhub_client.connection import Api
 from experiments.models import Run, SavedView
-from tests.experiments.api.test_benchhub_ci_connection import Flaky, flaky  # noqa: F401 - the fixture
+from tests.experiments.api.test_benchhub_ci_connection import Flaky, flaky, odd  # noqa: F401 - fixtures
 
 PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title>"
 
@@ -71,6 +71,38 @@ def test_whatever_is_posted_is_tried_again_under_one_key(flaky: str) -> None:  #
     assert len(first[0]) == 32
     api.post("/runs", {})
     assert Flaky.seen[-1] not in first
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/tokens", "/tokens"),
+        ("/invitations", "/invitations"),
+        ("/invitations/3/resend", "/invitations"),
+        ("/shares?x=1", "/shares"),
+        ("/webhooks/3/secret", "/webhooks"),
+    ],
+)
+def test_a_secret_is_not_made_twice_when_its_answer_is_lost(
+    flaky: str,  # noqa: F811 - the fixture
+    path: str,
+    place: str,
+) -> None:
+    api = Api(flaky, "bh_a_b", 60, "test", lambda _text: None)
+    for answers_before in range(3):  # 503, a connection that breaks, half an answer
+        Flaky.seen = [""] * answers_before
+        with pytest.raises(Trouble, match=rf"may have been carried out, .* GET {place} before you try again"):
+            api.post(path, {}, key="build-17")
+        assert len(Flaky.seen) == answers_before + 1
+    assert api.post(path, {}) == {"number": 7}
+
+
+def test_a_secret_that_was_certainly_not_made_is_asked_for_again(
+    odd: Callable[[bool], str],  # noqa: F811 - the fixture
+) -> None:
+    for address, why in ((f"{odd(False)}/busy", "HTTP 429"), ("http://127.0.0.1:9", "no connection")):
+        with pytest.raises(Trouble, match=f"^gave up after 0 s: {why}"):
+            Api(address, "bh_a_b", 0, "test", lambda _text: None).post("/tokens", {})
 
 
 def test_what_there_is_can_be_changed_replaced_and_removed(hub: Hub) -> None:
