@@ -45,24 +45,30 @@ class Run:
     @property
     def state(self) -> str:
         """queued, preparing, warming_up, measuring, collecting, restoring or finished, as last asked."""
-        return str(self.data["state"])
+        return str(self._said("state"))
 
     @property
     def metrics(self) -> Mapping[str, float]:
         """Figures by name, each in the unit that its name ends with; as last asked."""
-        found: Mapping[str, float] = self.data["metrics"]
+        found: Mapping[str, float] = self._said("metrics")
         return found
 
     @property
     def waiting(self) -> Mapping[str, Any] | None:
         """Why it waits: reason, runs_before, expected_start_at; as last asked. None of a run that does not wait."""
-        found: Mapping[str, Any] | None = self.data["waiting"]
+        found: Mapping[str, Any] | None = self._said("waiting")
         return found
 
     @property
     def url(self) -> str:
         """The address of its page."""
         return str(self.data["url"])
+
+    def _said(self, name: str) -> Any:
+        """What the API said; Trouble of a run that was only sent."""
+        if name not in self.data:
+            raise Trouble(f"{name} of run #{self.number} was not read; `refresh()` does, with a token that may read.")
+        return self.data[name]
 
     def refresh(self) -> Run:
         """The run as it is now."""
@@ -260,10 +266,21 @@ class Hub:
 
         What was logged becomes one run at the end of the block. Runs with the same `history` continue one series. The
         same `key` stores the same figures once; other figures with it are Trouble, and the run of before stays.
-        `more`: application, workload, machine, notes (docs/api.md has the fields of `POST /results`).
+        `more`: application, workload, machine, notes, measured_at (docs/api.md has the fields of `POST /results`).
         """
         body: dict[str, Any] = {"tool": tool, "labels": {**(labels or {})}, "parameters": {**(parameters or {})}}
         return Session(self, {**body, **({"history": history} if history else {}), **more}, key)
+
+    def _stored(self, answer: Mapping[str, Any]) -> Run:
+        """The run of a result that was sent, as the answer says."""
+        return Run(self, int(answer["number"]), {"state": "finished", **answer})
+
+    def _read(self, run: Run) -> Run:
+        """The whole run, where the token may read it and BenchHub answers: it is there in any case."""
+        try:
+            return run.refresh()
+        except Trouble:
+            return run
 
     def _rows(self, path: str) -> Iterator[Mapping[str, Any]]:
         """All rows of a list that is an array, page by page."""

@@ -6,12 +6,15 @@ import json
 import math
 import re
 import time
+import unicodedata
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .connection import Trouble
+from .connection import CONTROLS, Trouble
 
 if TYPE_CHECKING:
     from .hub import Hub, Run
@@ -29,6 +32,10 @@ MOST_POINTS = 24_000
 MOST_CHANNELS = 500
 _CHANNELS_AT_ONCE = 50
 _MOST_CHARS = 2000
+_MOST_NAME, _MOST_UNIT = 120, 20
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of Unicode that nobody sees or types; the server has them in no name."""
+_OWN_NAME = re.compile(r"[a-z][a-z0-9_.]{0,59}", re.ASCII)
 _PERCENTILE = re.compile(r"(?:latency_)?p([0-9]{1,3})(?:_([0-9]{1,6}))?_ms")
 
 
@@ -39,22 +46,32 @@ def figure_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
+@dataclass
+class Channel:
+    """What was sampled of one channel: its unit, and its points as (seconds since the session began, value)."""
+
+    unit: str = ""
+    points: list[tuple[float, float]] = field(default_factory=list)
+
+
 class Session:
     """Collects the figures of one measurement and sends them at its end, once; see `Hub.session`.
 
     An exception that leaves the block stores a run that failed, with what it says, and goes on to the caller.
-    `run` is the stored run afterwards. `result` is what is sent (`POST /results`), without the channels: what BenchHub
-    refuses there may be changed, and sent again with `send`.
+    `run` is the stored run afterwards; a token that may not read knows its number, url, outcome, validity and reasons.
+    `result` and `channels` (by name) are what is sent (`POST /results`): what BenchHub refuses there may be changed,
+    and sent again with `send`.
     """
 
     def __init__(self, hub: Hub, fields: Mapping[str, Any], key: str = "") -> None:
         for name, value in fields.items():
             _sendable(name, value)
         self._hub = hub
-        self._points: dict[str, list[tuple[float, float]]] = {}
-        self._units: dict[str, str] = {}
         self._key = key or uuid.uuid4().hex  # one for the session: a lost answer does not store it twice
+        self._has_own_key = bool(key)
         self._began_s = time.monotonic()
+        self._first_sent_at = ""
+        self.channels: dict[str, Channel] = {}
         self.result: dict[str, Any] = {**fields, "metrics": {}, "own_metrics": {}}
         self.run: Run | None = None
 
@@ -66,22 +83,31 @@ class Session:
         self.result["metrics"].update({figure_name(name): _finite(name, value) for name, value in figures.items()})
 
     def log_own(self, name: str, value: float, *, unit: str, better: str) -> None:
-        """A figure that BenchHub does not know, with its unit; `better` is "lower" or "higher"."""
+        """A figure that BenchHub does not know, with its unit; `better` is "lower" or "higher".
+
+        ValueError for a name of other than 1 to 60 small letters, digits, _ and ., and a unit of other than 1 to 20
+        characters.
+        """
         if better not in ("lower", "higher"):
             raise Trouble(f'better is "lower" or "higher", not {better!r}.')
-        self.result["own_metrics"][name] = {"value": _finite("value", value), "unit": unit, "direction": better}
+        if not (isinstance(name, str) and _OWN_NAME.fullmatch(name)):
+            raise ValueError(f"name: at most 60 small letters, digits, _ and ., a letter first, not {name!r}.")
+        own = {"value": _finite("value", value), "unit": _text("unit", unit, 1, _MOST_UNIT), "direction": better}
+        self.result["own_metrics"][name] = own
 
     def sample(self, channel: str, value: float, *, unit: str = "", at_s: float | None = None) -> None:
         """A point of a channel over time; `at_s` counts seconds from the begin of the session, else it is now.
 
-        ValueError for a time before the last one of the channel, and for more than 24,000 points or 500 channels.
+        ValueError for a channel of other than 1 to 120 characters, a unit of more than 20, a time before the last one
+        of the channel, and for more than 24,000 points or 500 channels.
         """
+        if channel not in self.channels:
+            channel, unit = _text("channel", channel, 1, _MOST_NAME), _text("unit", unit, 0, _MOST_UNIT)
         at_s = time.monotonic() - self._began_s if at_s is None else _finite("at_s", at_s)
         point = (at_s, _finite("value", value))
-        if channel not in self._points and len(self._points) == MOST_CHANNELS:
+        if channel not in self.channels and len(self.channels) == MOST_CHANNELS:
             raise ValueError(f"channel: a session has at most {MOST_CHANNELS}, without {channel!r}.")
-        points = self._points.setdefault(channel, [])
-        self._units.setdefault(channel, unit)
+        points = self.channels.setdefault(channel, Channel(unit)).points
         if len(points) == MOST_POINTS:
             raise ValueError(f"channel: {channel} has {MOST_POINTS:,} points, and can have no more; sample less often.")
         if points and at_s < points[-1][0]:
@@ -93,26 +119,50 @@ class Session:
 
         Trouble says what is in the way; what was logged stays here.
         """
+        self._note_time()
         body, batches = self.result, self._batches()
         if body.get("failure"):  # a run that failed has no figures
             body, batches = {name: body[name] for name in body if name not in ("metrics", "own_metrics")}, [[]]
-        number = int(self._hub.api.post("/results", {**body, "series": batches[0]}, self._key)["number"])
-        for series in batches[1:]:
-            self._hub.api.post(f"/results/{number}/series", {"series": series})  # takes the place of what is there
-        self.run = self._hub.run(number)
+        stored = self.run = self._hub._stored(self._post({**body, "series": batches[0]}))
+        for series in batches[1:]:  # each takes the place of what is there
+            self._hub.api.post(f"/results/{stored.number}/series", {"series": series})
+        self.run = self._hub._read(stored)
         return self.run
+
+    def _note_time(self) -> None:
+        """It was measured when it is to be sent first, however late it arrives.
+
+        Under a key of the caller's the first try has no time: the same figures are the same request another time.
+        """
+        if not self._first_sent_at:
+            self._first_sent_at = datetime.now(timezone.utc).isoformat()  # noqa: UP017 - Python 3.10
+            if self._has_own_key:
+                return
+        self.result.setdefault("measured_at", self._first_sent_at)
+
+    def _post(self, body: dict[str, Any]) -> Mapping[str, Any]:
+        try:
+            answer: Mapping[str, Any] = self._hub.api.post("/results", body, self._key)
+        except Trouble as trouble:
+            dated = self._has_own_key and body.get("measured_at") == self._first_sent_at
+            if not dated or "Idempotency-Key" not in str(trouble):
+                raise
+            # The first try, without a time, was stored after all, and only its answer was lost.
+            body = {name: body[name] for name in body if name != "measured_at"}
+            answer = self._hub.api.post("/results", body, self._key)
+        return answer
 
     def _batches(self) -> list[list[dict[str, Any]]]:
         """The channels as series, in as many requests as they need."""
         batches: list[list[dict[str, Any]]] = [[]]
         count = 0
-        for channel, found in self._points.items():
-            points = list(found)
+        for name, channel in self.channels.items():
+            points = list(channel.points)
             if count + len(points) > MOST_POINTS or len(batches[-1]) == _CHANNELS_AT_ONCE:
                 batches.append([])
                 count = 0
             at_s, values = [one[0] for one in points], [one[1] for one in points]
-            batches[-1].append({"channel": channel, "unit": self._units[channel], "at_s": at_s, "values": values})
+            batches[-1].append({"channel": name, "unit": channel.unit, "at_s": at_s, "values": values})
             count += len(points)
         return batches
 
@@ -126,7 +176,8 @@ class Session:
         if error is not None and not isinstance(error, Exception):
             return  # interrupted: nothing was measured to its end
         if error is not None:
-            self.result["failure"] = f"{type(error).__name__}: {error}"[:_MOST_CHARS]
+            said = CONTROLS.sub("\ufffd", f"{type(error).__name__}: {error}")[:_MOST_CHARS]
+            self.result["failure"] = said.encode(errors="replace").decode()  # half a surrogate is no text
             try:
                 self.send()
             except Trouble as trouble:
@@ -138,8 +189,11 @@ class Session:
             self.send()
         except Trouble as trouble:
             said = str(trouble).rstrip(".")
-            kept = "It keeps its figures: `send()` of the session stores them, once."
-            raise Trouble(f"The session was not sent: {said}. {kept}") from trouble
+            if self.run is None:
+                kept = "It keeps its figures: `send()` of the session stores them, once."
+                raise Trouble(f"The session was not sent: {said}. {kept}") from trouble
+            stored = f"Run #{self.run.number} was stored, but not all of its channels"
+            raise Trouble(f"{stored}: {said}. `send()` of the session sends them again.") from trouble
 
 
 def _finite(name: str, value: float) -> float:
@@ -151,6 +205,18 @@ def _finite(name: str, value: float) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name}: {number} cannot be stored.")
     return number
+
+
+def _text(name: str, value: str, least: int, most: int) -> str:
+    """The text without spaces around it, as the server keeps it. ValueError names the argument that it would refuse."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: a text is needed, not {value!r}.")
+    text = value.strip()
+    if not least <= len(text) <= most:
+        raise ValueError(f"{name}: {least} to {most} characters are needed, not the {len(text)} of {text[:40]!r}.")
+    if hidden := next((sign for sign in text if unicodedata.category(sign) in _HIDDEN), ""):
+        raise ValueError(f"{name}: {text[:40]!r} has U+{ord(hidden):04X}, which nobody sees or types.")
+    return text
 
 
 def _sendable(name: str, value: object) -> None:

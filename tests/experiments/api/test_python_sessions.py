@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
 
 from clients.python.benchhub_client import Hub, Trouble
+from clients.python.benchhub_client.connection import Again
 from clients.python.benchhub_client.sessions import ALIASES, MOST_CHANNELS, MOST_POINTS, figure_name
-from experiments.models import Run
+from experiments.models import Member, Run
+from experiments.registry.teams.tokens import issue
 
 NOBODY = "http://127.0.0.1:9/api/v1"
 PERCENTILES = [f"p{name}_ms" for name in ("50", "75", "90", "95", "99", "99_9", "99_99")]
@@ -42,6 +47,150 @@ def test_a_session_that_could_not_be_sent_is_sent_again_as_one_run(hub: Hub) -> 
     sent = [session.send().number for _ in range(2)]
     assert (sent, session.run is not None and session.run.metrics["throughput_rps"]) == ([1, 1], 100)
     assert Run.objects.count() == 1
+
+
+@pytest.mark.parametrize("more", [{}, {"key": "measured-17"}, {"measured_at": "2026-01-02T03:04:05+01:00"}])
+def test_what_is_sent_late_was_measured_when_the_block_ended(hub: Hub, more: dict[str, str]) -> None:
+    here = hub.api.base
+    session = hub.session(**more)
+    hub.api.base = NOBODY
+    began = timezone.now()
+    with pytest.raises(Trouble), session:
+        session.log(rps=100)
+    ended = timezone.now()
+    hub.api.base = here
+    for _ in range(2):
+        session.send()
+    measured_at = Run.objects.get().measured_at
+    assert measured_at is not None
+    if "measured_at" in more:
+        assert measured_at == datetime.fromisoformat(more["measured_at"])
+    else:
+        assert began <= measured_at <= ended
+
+
+@pytest.mark.parametrize("key", ["", "measured-17"])
+def test_a_session_whose_answer_was_lost_is_sent_again_as_the_same_run(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    def lost(*request: Any) -> Any:
+        type(hub.api)._once(hub.api, *request)
+        raise Again("the connection broke")
+
+    session = hub.session(key=key)
+    monkeypatch.setattr(hub.api, "_once", lost)
+    with pytest.raises(Trouble, match="the connection broke"), session:
+        session.log(rps=100)
+    monkeypatch.undo()
+    assert Run.objects.count() == 1
+    assert [session.send().number for _ in range(2)] == [1, 1]
+    assert Run.objects.count() == 1
+
+
+def test_a_token_that_only_launches_stores_a_session_and_knows_its_run(
+    hub: Hub, live_server: LiveServer, admin: Member
+) -> None:
+    blind = Hub(live_server.url, issue(admin, name="launch", scopes=["launch"])[1], patience_s=0, quiet=True)
+    with blind.session() as session:
+        session.log(rps=100)
+        for number in range(51):  # two requests
+            session.sample(f"disk {number}", number, at_s=0)
+    run = session.run
+    assert run is not None
+    assert (run.number, run.state, run.data["validity"], run.url) == (1, "finished", "suspect", hub.run(1).url)
+    with pytest.raises(
+        Trouble, match=r"^metrics of run #1 was not read; `refresh\(\)` does, with a token that may read"
+    ):
+        _ = run.metrics
+    assert hub.run(1).metrics["throughput_rps"] == 100
+    assert hub.run(1).samples(library="polars").height == 51
+
+
+def test_a_run_that_was_stored_is_never_called_not_sent(hub: Hub) -> None:
+    session = hub.session()
+    for number in range(51):
+        session.sample(f"disk {number}", number, at_s=0)
+    session.channels["disk 50"].unit = "requests per second and core"
+    said = r"^Run #1 was stored, but not all of its channels: .*`send\(\)` .* again"
+    with pytest.raises(Trouble, match=said), session:
+        session.log(rps=100)
+    assert session.run is not None
+    session.channels["disk 50"].unit = "requests/s/core"
+    assert session.send().samples("disk 50", library="polars")["unit"].to_list() == ["requests/s/core"]
+    assert Run.objects.count() == 1
+
+
+def test_channels_that_the_server_refuses_are_mended_and_sent_again(hub: Hub) -> None:
+    session = hub.session()
+    session.sample("heap", 1, unit="bytes", at_s=0)
+    session.sample("gone", 1, at_s=0)
+    session.channels["heap"].unit = "x" * 21
+    with pytest.raises(Trouble, match=r"series\.0\.unit"), session:
+        session.log(rps=100)
+    session.channels["heap"].unit = "bytes"
+    del session.channels["gone"]
+    assert session.send().samples(library="polars")["channel"].to_list() == ["heap"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"channel": ""}, "^channel: 1 to 120 characters are needed, not the 0 of ''"),
+        ({"channel": " "}, "^channel: 1 to 120"),
+        ({"channel": "c" * 121}, "^channel: 1 to 120 characters are needed, not the 121 of 'ccc"),
+        ({"channel": "heap\nused"}, r"^channel: 'heap\\nused' has U\+000A, which nobody sees"),
+        ({"channel": "heap\u200b"}, r"^channel: .*U\+200B"),
+        ({"channel": "heap\ud800"}, r"^channel: .*U\+D800"),
+        ({"channel": 7}, "^channel: a text is needed, not 7"),
+        ({"unit": "requests per second per core"}, "^unit: 0 to 20 characters are needed, not the 28 of 'requests per"),
+        ({"unit": "m\x00s"}, r"^unit: .*U\+0000"),
+        ({"unit": None}, "^unit: a text is needed, not None"),
+    ],
+)
+def test_a_channel_that_could_not_be_stored_is_refused_where_it_is_sampled(
+    arguments: dict[str, Any], words: str
+) -> None:
+    session = Hub("http://127.0.0.1:9", "bh_a_b").session()
+    with pytest.raises(ValueError, match=words):
+        session.sample(**{"channel": "heap", "value": 1, **arguments})
+    assert session.channels == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "words"),
+    [
+        ("Cart age", "ms", "^name: at most 60 small letters, digits, _ and ., a letter first, not 'Cart age'"),
+        ("c" * 61, "ms", "^name: at most 60"),
+        ("9_lives", "ms", "^name: "),
+        (None, "ms", "^name: "),
+        ("cart_age", "", "^unit: 1 to 20 characters are needed"),
+        ("cart_age", "requests per second per core", "^unit: 1 to 20"),
+        ("cart_age", "m\ts", r"^unit: .*U\+0009"),
+    ],
+)
+def test_an_own_figure_that_could_not_be_stored_is_refused_where_it_is_logged(name: Any, unit: str, words: str) -> None:
+    session = Hub("http://127.0.0.1:9", "bh_a_b").session()
+    with pytest.raises(ValueError, match=words):
+        session.log_own(name, 1, unit=unit, better="lower")
+    assert session.result["own_metrics"] == {}
+
+
+def test_names_that_differ_by_spaces_around_them_are_one_channel(hub: Hub) -> None:
+    with hub.session() as session:
+        session.log(rps=100)
+        session.log_own("cart_age", 3, unit=" ms ", better="lower")
+        for at_s, channel in enumerate(("heap", " heap", "heap\n")):
+            session.sample(channel, 1, unit=" bytes", at_s=at_s)
+    assert session.run is not None
+    assert session.run.samples(library="polars")["unit"].to_list() == ["bytes"] * 3
+
+
+def test_a_failure_is_stored_whatever_signs_it_has(hub: Hub) -> None:
+    session = hub.session()
+    with pytest.raises(RuntimeError), session:
+        raise RuntimeError("disk\x00full\ud800")
+    assert session.run is not None
+    assert session.run.data["failure"] == "RuntimeError: disk\ufffdfull?"
 
 
 def test_what_the_server_refuses_is_mended_and_sent_again(hub: Hub) -> None:
