@@ -6,10 +6,10 @@ import argparse
 import json
 import time
 from typing import Any
-from urllib.parse import urlencode
 
 from clients.benchhub_ci.words import EXIT_STATUS, duration, say
-from clients.python.benchhub_client.connection import ANSWER_TIMEOUT_S, WAIT_S, Api, Trouble
+from clients.python.benchhub_client.connection import Api, Trouble
+from clients.python.benchhub_client.waiting import verdicts
 
 KINDS = ("run", "experiment", "bisection", "tuning")
 
@@ -52,23 +52,17 @@ def rules(options: argparse.Namespace, what: str) -> list[tuple[str, str]]:
 
 def wait(api: Api, what: str, timeout_s: float, query: list[tuple[str, str]]) -> Any:
     """The verdict once it is finished. Trouble when that takes longer than `timeout_s`."""
-    path = address_of(what) + "/verdict"
     began = time.monotonic()
-    until = began + timeout_s
     said: list[str] = []
-    wait_s = 0  # at first, so that the log begins with how it stands
-    while True:
-        verdict = api.get(f"{path}?{urlencode([*query, ('wait', str(wait_s))])}", timeout_s=wait_s + ANSWER_TIMEOUT_S)
+    # Looks first, so that the log begins with how it stands.
+    for verdict in verdicts(api, address_of(what) + "/verdict", timeout_s, query, looks_first=True):
         if verdict["finished"]:
             return verdict
         for reason in verdict["reasons"]:
             if reason not in said:  # a log of hours needs no line per minute
                 say(f"{duration(time.monotonic() - began)} {what}: {reason}")
         said = verdict["reasons"]
-        if time.monotonic() >= until:
-            raise Trouble(f"{what} is not finished; go on with: benchhub-ci wait {what}")
-        time.sleep(min(1, max(0, until - time.monotonic())))
-        wait_s = int(max(0, min(WAIT_S, until - time.monotonic())))
+    raise Trouble(f"{what} is not finished; go on with: benchhub-ci wait {what}")
 
 
 def report(verdict: dict[str, Any], options: argparse.Namespace) -> int:

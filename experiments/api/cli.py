@@ -15,7 +15,7 @@ from clients.benchhub_ci.command_line import VERSION_FILE
 
 _SOURCE = settings.BASE_DIR / "clients" / "benchhub_ci"
 _PLACE = f"clients/{_SOURCE.name}"
-_SHARED = tuple(f"clients/python/benchhub_client/{name}.py" for name in ("connection", "ending"))
+_SHARED = tuple(f"clients/python/benchhub_client/{name}.py" for name in ("connection", "ending", "waiting"))
 _PACKAGES = ("clients", "clients/python", "clients/python/benchhub_client")
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes wherever and whenever it is made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from .connection import ANSWER_TIMEOUT_S, WAIT_S, Api, Trouble
+from .connection import Api, Trouble
 from .frames import frame_of
 from .login import login_of
 from .sessions import Session
+from .waiting import verdicts
 
 
 @dataclass(frozen=True)
@@ -305,15 +305,11 @@ class Hub:
 
     def _wait(self, path: str, what: str, timeout_s: float) -> Mapping[str, Any]:
         """The verdict once it is the last one."""
-        end_s = time.monotonic() + timeout_s
-        while True:
-            left_s = end_s - time.monotonic()
-            wait_s = max(0, min(WAIT_S, int(left_s)))
-            said: Mapping[str, Any] = self.api.get(f"{path}?wait={wait_s}", ANSWER_TIMEOUT_S + wait_s)
+        said: Mapping[str, Any]
+        for said in verdicts(self.api, path, timeout_s):
             if said["finished"]:
                 return said
-            if left_s <= wait_s:
-                raise Trouble(f"{what} is not finished after {timeout_s:.0f} s; it goes on.")
+        raise Trouble(f"{what} is not finished after {timeout_s:.0f} s; it goes on.")
 
     def _say(self, text: str) -> None:
         if not self._quiet:

@@ -8,22 +8,24 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from clients.python.benchhub_client import Hub, Trouble
+from clients.python.benchhub_client import Hub, Run, Trouble
 from clients.python.benchhub_client.connection import Api
-from experiments.models import Run, SavedView
+from experiments.models import Run as StoredRun
+from experiments.models import SavedView
 from tests.experiments.api.test_benchhub_ci_connection import Flaky, flaky, odd  # noqa: F401 - fixtures
 
 PAGE = b"<!DOCTYPE html><html><head><title>Sign in</title>"
 
 
 class Door(BaseHTTPRequestHandler):
-    """A proxy that shows its sign-in page for `.parquet`, gives files, and answers anything else as if it were over."""
+    """A proxy that shows its sign-in page for `.parquet` and gives files; anything else is over, but run #2 never."""
 
     asked: list[str]
 
     def do_GET(self) -> None:
         Door.asked.append(self.path)
-        content_type, body = "application/json", b'{"number": 1, "finished": true}'
+        over = b"false" if "/runs/2/" in self.path else b"true"
+        content_type, body = "application/json", b'{"number": 1, "finished": ' + over + b"}"
         if ".parquet" in self.path:
             content_type, body = "text/html; charset=utf-8", PAGE
         elif "/artifacts/" in self.path:
@@ -60,6 +62,15 @@ def test_a_page_in_place_of_a_file_is_no_file(door: Hub) -> None:
 def test_no_request_waits_longer_than_proxies_do(door: Hub) -> None:
     door.run(1).wait(timeout_s=3600)
     assert [path for path in Door.asked if "wait=" in path] == ["/api/v1/runs/1/verdict?wait=50"]
+
+
+def test_a_wait_may_be_without_end_and_does_not_hurry_at_its_end(door: Hub) -> None:
+    door.run(1).wait(timeout_s=float("inf"))
+    assert Door.asked[1] == "/api/v1/runs/1/verdict?wait=50"
+    Door.asked.clear()
+    with pytest.raises(Trouble, match="run #2 is not finished after 0 s; it goes on"):
+        Run(door, 2).wait(timeout_s=0.2)
+    assert len(Door.asked) <= 3
 
 
 def test_whatever_is_posted_is_tried_again_under_one_key(flaky: str) -> None:  # noqa: F811 - the fixture
@@ -115,4 +126,4 @@ def test_what_there_is_can_be_changed_replaced_and_removed(hub: Hub) -> None:
     with hub.session() as session:
         session.log(rps=1)
     assert hub.api.put("/runs/1/notes", {"text": "slow disk"})["text"] == "slow disk"
-    assert Run.objects.get().notes == "slow disk"
+    assert StoredRun.objects.get().notes == "slow disk"
