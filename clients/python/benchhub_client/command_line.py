@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from .assistant import serve
 from .connection import Trouble
 from .ending import ERROR, FAIL, INCONCLUSIVE, PASS, status_of
 from .hub import Hub, Run
+from .importing import import_files
 from .login import keep_login
 from .watching import figures_of, follow
 
 EXIT_STATUS = {"pass": PASS, "fail": FAIL, "inconclusive": INCONCLUSIVE, "error": ERROR}
 _SETUP = ("application", "recipe", "workload", "sut")
+_IMPORTED = ("application", "recipe", "workload", "measured_at", "command", "split")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,31 +80,21 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    hub, labels = Hub(), _pairs(options.label)
-    for path in options.file:
-        # A restarted job stores nothing twice. Keys are the team's, so that of another token is another one.
-        known_by = (hub.api.token, options.key, options.kind, path.name, sorted(labels.items()), path.read_bytes())
-        key = hashlib.sha256(repr(known_by).encode()).hexdigest()
-        numbers = hub.import_file(path, kind=options.kind, key=key, labels=labels)
-        before = ", stored before" if hub.api.replayed else ""
-        if before and (gone := [f"run #{number}" for number in numbers if _is_gone(hub, number)]):
-            raise Trouble(
-                f"{path} was stored before, but {', '.join(gone)} was deleted since. Get it back from the trash while "
-                "it is there, or store the file again with another --key."
-            )
-        print(f"{path}: {', '.join(f'run #{number}' for number in numbers)}{before}")
+    more: dict[str, Any] = {name: getattr(options, name) for name in _IMPORTED if getattr(options, name)}
+    if options.machine:
+        more["machine"] = options.machine.read_text(encoding="utf-8", errors="replace")
+    if options.direction:
+        more["directions"] = dict(map(_direction, options.direction))
+    labels = _pairs(options.label)
+    import_files(Hub(), options.file, kind=options.kind, key=options.key, labels=labels, more=more)
     return 0
 
 
-def _is_gone(hub: Hub, number: int) -> bool:
-    """Whether the run was deleted; False as well where the token may not read."""
-    try:
-        hub.api.get(f"/runs/{number}?fields=number")
-    except Trouble as trouble:
-        if trouble.status not in (403, 404):
-            raise
-        return trouble.status == 404
-    return False
+def _direction(text: str) -> tuple[str, str]:
+    name, _, better = text.rpartition("=")  # names of figures may have one as well
+    if not name or better not in ("lower", "higher"):
+        raise Trouble(f"--direction reads NAME=lower or NAME=higher, not {text!r}.")
+    return name, better
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -156,6 +148,14 @@ def _parser() -> argparse.ArgumentParser:
     take.add_argument("file", type=Path, nargs="+")
     take.add_argument("--kind", default="auto")
     take.add_argument("--key", default="", help="a file that is stored already is stored again under another one")
+    better = "which is better of a figure of which the file does not say it; * for all; may be repeated"
+    take.add_argument("--direction", action="append", default=[], metavar="NAME=lower", help=better)
+    for name in ("application", "recipe", "workload"):
+        take.add_argument(f"--{name}", default="", help="its name in the team")
+    take.add_argument("--measured-at", default="", metavar="TIME", help="2026-08-01T12:00:00Z; else now")
+    take.add_argument("--machine", type=Path, metavar="FILE", help="what lscpu and others printed at the server")
+    take.add_argument("--command", default="", help="the load tool's command line; some figures stand only there")
+    take.add_argument("--split", action="store_true", help="several runs that one file was appended to")
     export = command("export", _export, "All runs of the filters as a Parquet file.")
     export.add_argument("file", type=Path)
     export.add_argument(

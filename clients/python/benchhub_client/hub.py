@@ -45,30 +45,26 @@ class Run:
     @property
     def state(self) -> str:
         """queued, preparing, warming_up, measuring, collecting, restoring or finished, as last asked."""
-        return str(self._said("state"))
+        return str(self.data["state"])
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Figures by name, each in the unit that its name ends with; as last asked."""
-        found: Mapping[str, float] = self._said("metrics")
+        """Figures by name, each in the unit that its name ends with; as last asked. Trouble when nobody asked yet."""
+        if "metrics" not in self.data:  # of a session whose token may not read
+            raise Trouble(f"Nobody asked for run #{self.number}; `refresh()` does, with a token that may read.")
+        found: Mapping[str, float] = self.data["metrics"]
         return found
 
     @property
     def waiting(self) -> Mapping[str, Any] | None:
         """Why it waits: reason, runs_before, expected_start_at; as last asked. None of a run that does not wait."""
-        found: Mapping[str, Any] | None = self._said("waiting")
+        found: Mapping[str, Any] | None = self.data["waiting"]
         return found
 
     @property
     def url(self) -> str:
         """The address of its page."""
         return str(self.data["url"])
-
-    def _said(self, name: str) -> Any:
-        """What the API said; Trouble of a run that was only sent."""
-        if name not in self.data:
-            raise Trouble(f"{name} of run #{self.number} was not read; `refresh()` does, with a token that may read.")
-        return self.data[name]
 
     def refresh(self) -> Run:
         """The run as it is now."""
@@ -242,7 +238,8 @@ class Hub:
         """Store the report of a load tool, or a file of benchmarks, that ran elsewhere; the numbers of its runs.
 
         `kind` "auto" knows a file by its content. The same `key` stores it once; `api.replayed` says that it was there
-        before. `more`: labels, application, recipe, workload, machine, command.
+        before. `more`: labels, application, recipe, workload, machine, command, measured_at, split, and directions,
+        which say what is better where the file does not: {"speed": "higher"}.
         """
         source = Path(path)
         text = source.read_text(encoding="utf-8", errors="surrogateescape")
@@ -273,7 +270,7 @@ class Hub:
 
     def _stored(self, answer: Mapping[str, Any]) -> Run:
         """The run of a result that was sent, as the answer says."""
-        return Run(self, int(answer["number"]), {"state": "finished", **answer})
+        return Run(self, int(answer["number"]), {"state": "finished", "waiting": None, **answer})
 
     def _read(self, run: Run) -> Run:
         """The whole run, where the token may read it and BenchHub answers: it is there in any case."""

@@ -27,6 +27,11 @@ def keep_login(url: str, token: str) -> Path:
     return path
 
 
+def _place(url: str) -> str:
+    """The address without the ends that name the same installation."""
+    return url.rstrip("/").removesuffix("/api/v1")
+
+
 def login_of(url: str | None, token: str | None) -> tuple[str, str]:
     """Address and token. Trouble when one of them is nowhere.
 
@@ -37,9 +42,9 @@ def login_of(url: str | None, token: str | None) -> tuple[str, str]:
     if not (url and token) and login_file().exists():
         try:
             kept = json.loads(login_file().read_text(encoding="utf-8"))
-            if url in (None, kept["url"]):
+            if url is None or _place(url) == _place(kept["url"]):
                 url, token = kept["url"], token or kept["token"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise Trouble(f"{login_file()} cannot be read ({error}); `bh login` writes it anew.") from error
     if not url or not token:
         raise Trouble("Set BENCHHUB_URL and BENCHHUB_TOKEN, or run `bh login`.")

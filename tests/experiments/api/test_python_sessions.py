@@ -98,9 +98,7 @@ def test_a_token_that_only_launches_stores_a_session_and_knows_its_run(
     run = session.run
     assert run is not None
     assert (run.number, run.state, run.data["validity"], run.url) == (1, "finished", "suspect", hub.run(1).url)
-    with pytest.raises(
-        Trouble, match=r"^metrics of run #1 was not read; `refresh\(\)` does, with a token that may read"
-    ):
+    with pytest.raises(Trouble, match=r"^Nobody asked for run #1; `refresh\(\)` does, with a token that may read"):
         _ = run.metrics
     assert hub.run(1).metrics["throughput_rps"] == 100
     assert hub.run(1).samples(library="polars").height == 51
