@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router
 from ninja.responses import Status
@@ -25,7 +26,7 @@ from experiments.judging.alerts.saving_rules import (
     rules_of,
     wanted_of,
 )
-from experiments.models import AlertRule, BrokenRule
+from experiments.models import AlertRule, BrokenRule, Team
 
 router = Router(auth=READ, tags=["alerts"])
 
@@ -116,8 +117,10 @@ def get_alert_rule(request: HttpRequest, rule_id: int) -> AlertRuleOut:
 def change_alert_rule(request: HttpRequest, rule_id: int, payload: AlertRuleChange) -> AlertRuleOut:
     """Other values; what it found stays."""
     member = member_of(request)
-    rule = find_rule(member.team, rule_id)
-    change_rule(member, rule, WantedRule(**asdict(wanted_of(rule)) | payload.model_dump(exclude_none=True)))
+    with transaction.atomic():  # what is left out stays as it is now, not as it was when it was read
+        Team.objects.select_for_update(of=("self",), no_key=True).get(pk=member.team_id)  # the lock of `saving_rules`
+        rule = find_rule(member.team, rule_id)
+        change_rule(member, rule, WantedRule(**asdict(wanted_of(rule)) | payload.model_dump(exclude_none=True)))
     return _detail(find_rule(member.team, rule_id))
 
 

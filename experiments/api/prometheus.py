@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router
 from ninja.responses import Status
@@ -19,7 +20,7 @@ from experiments.api.plumbing.idempotency import idempotent
 from experiments.api.plumbing.paging import paged
 from experiments.api.shapes import Body, Flag
 from experiments.asking.prometheus import queries, reading, sources, trying
-from experiments.models import PrometheusReading, PrometheusSource
+from experiments.models import PrometheusReading, PrometheusSource, Team
 from experiments.registry.outgoing.addresses import MAX_URL
 
 router = Router(auth=READ, tags=["prometheus"])
@@ -184,13 +185,15 @@ def change_prometheus_source(
 ) -> PrometheusSourceOut:
     """Other values. Another address needs the token or password once more."""
     member = member_of(request)
-    source = sources.find_source(member, source_id)
-    stored = queries.queries_of(source.queries)
-    before = {name: getattr(source, name) for name in ("name", "url", "auth", "username", "is_active")}
-    if payload.auth not in (None, PrometheusSource.Auth.BASIC):
-        before["username"] = ""
-    given = before | payload.model_dump(exclude_none=True)
-    sources.change_source(member, source, _wanted(given, payload.queries, stored))
+    with transaction.atomic():  # what is left out stays as it is now, not as it was when it was read
+        Team.objects.select_for_update(of=("self",), no_key=True).get(pk=member.team_id)  # the lock of `sources`
+        source = sources.find_source(member, source_id)
+        stored = queries.queries_of(source.queries)
+        before = {name: getattr(source, name) for name in ("name", "url", "auth", "username", "is_active")}
+        if payload.auth not in (None, PrometheusSource.Auth.BASIC):
+            before["username"] = ""
+        given = before | payload.model_dump(exclude_none=True)
+        sources.change_source(member, source, _wanted(given, payload.queries, stored))
     return PrometheusSourceOut.of(source)
 
 

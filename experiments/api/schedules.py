@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router
 from ninja.responses import Status
@@ -166,16 +167,17 @@ def get_schedule(request: HttpRequest, schedule_id: int) -> ScheduleOut:
 def change_schedule(request: HttpRequest, schedule_id: int, payload: ScheduleChange) -> ScheduleOut:
     """Other values; it acts for you from now on."""
     member = member_of(request)
-    schedule = find_schedule(member.team, schedule_id)
     given = payload.model_dump(exclude_none=True)
-    experiment, run = schedule.experiment, schedule.run
-    if "experiment" in given or "run" in given:
-        experiment, run = _target(member, given.pop("experiment", None), given.pop("run", None))
-    before = {name: getattr(schedule, name) for name in ("name", "newest_versions", "skips_unchanged", "labels")}
-    before |= {"cron": expression_of(schedule.crontab), "time_zone": str(schedule.crontab.timezone)}
-    priority = PRIORITIES[given.pop("priority")] if "priority" in given else schedule.priority
-    plan = saving.Plan(**before | given, experiment=experiment, run=run, priority=priority)
-    saving.change_schedule(member, schedule, plan)
+    with transaction.atomic():  # what is left out stays as it is now, not as it was when it was read
+        schedule = saving.locked_schedule(find_schedule(member.team, schedule_id))
+        experiment, run = schedule.experiment, schedule.run
+        if "experiment" in given or "run" in given:
+            experiment, run = _target(member, given.pop("experiment", None), given.pop("run", None))
+        before = {name: getattr(schedule, name) for name in ("name", "newest_versions", "skips_unchanged", "labels")}
+        before |= {"cron": expression_of(schedule.crontab), "time_zone": str(schedule.crontab.timezone)}
+        priority = PRIORITIES[given.pop("priority")] if "priority" in given else schedule.priority
+        plan = saving.Plan(**before | given, experiment=experiment, run=run, priority=priority)
+        saving.change_schedule(member, schedule, plan)
     return _detail(member, schedule_id)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router
 from ninja.params.functions import Query
@@ -162,10 +163,11 @@ def get_webhook(request: HttpRequest, webhook_id: int) -> WebhookOut:
 def change_webhook(request: HttpRequest, webhook_id: int, payload: WebhookChange) -> WebhookOut:
     """Other values. `is_active` true switches one on again that BenchHub switched off."""
     member = member_of(request)
-    webhook = find_webhook(member, webhook_id)
-    before = {name: getattr(webhook, name) for name in WebhookChange.model_fields if name != "token"}
-    wanted = webhooks.Wanted(**before | payload.model_dump(exclude_none=True))
-    webhooks.change_webhook(member, webhook, wanted)
+    with transaction.atomic():  # what is left out stays as it is now, not as it was when it was read
+        webhook = webhooks.locked_webhook(find_webhook(member, webhook_id))
+        before = {name: getattr(webhook, name) for name in WebhookChange.model_fields if name != "token"}
+        wanted = webhooks.Wanted(**before | payload.model_dump(exclude_none=True))
+        webhooks.change_webhook(member, webhook, wanted)
     return WebhookOut.of(webhook)
 
 

@@ -48,10 +48,19 @@ def create_schedule(member: Member, plan: Plan) -> Schedule:
     return schedule
 
 
+def locked_schedule(schedule: Schedule) -> Schedule:
+    """The schedule as it is now; nobody else changes it until the end of the transaction. NotFound when it is gone."""
+    rows = Schedule.objects.select_for_update(of=("self",)).select_related("crontab")
+    found: Schedule | None = rows.filter(pk=schedule.pk).first()
+    if found is None:
+        raise NotFound(f"There is no schedule {schedule.pk} any more.")
+    return found
+
+
 def change_schedule(member: Member, schedule: Schedule, plan: Plan) -> None:
     """Replace what it launches and when; it acts for this member from now on, and stays paused if it was."""
     with transaction.atomic():
-        locked = _locked(schedule)
+        locked = locked_schedule(schedule)
         before = _described(locked)
         _fill(locked, member, plan)
         _save(locked)
@@ -63,7 +72,7 @@ def pause_schedule(member: Member, schedule: Schedule) -> None:
     """Launch nothing until somebody resumes it."""
     require(member, Role.LAUNCHER)
     with transaction.atomic():
-        locked = _locked(schedule)
+        locked = locked_schedule(schedule)
         if locked.state == Schedule.State.PAUSED:
             raise Conflict("This schedule is paused already.")
         pause(locked, f"Paused by {member.user.get_username()}.")
@@ -75,7 +84,7 @@ def resume_schedule(member: Member, schedule: Schedule) -> None:
     """Go on at the next time of the clock, on behalf of this member; what was missed meanwhile is not made up for."""
     require(member, Role.LAUNCHER)
     with transaction.atomic():
-        locked = _locked(schedule)
+        locked = locked_schedule(schedule)
         if locked.state == Schedule.State.ACTIVE:
             raise Conflict("This schedule is not paused.")
         _may_launch(member, locked.experiment, locked.run)
@@ -92,7 +101,7 @@ def delete_schedule(member: Member, schedule: Schedule) -> None:
     """Delete it with its list of occasions; what it launched stays. Its own member may, and an editor."""
     require(member, Role.LAUNCHER)
     with transaction.atomic():
-        locked = _locked(schedule)
+        locked = locked_schedule(schedule)
         if locked.runs_as_id != member.user_id and not Role(member.role).covers(Role.EDITOR):
             raise Forbidden("Only an editor may delete the schedule of someone else; you may pause it.")
         audit.record(member, "schedule.delete", f"schedule {locked.name}", before=_described(locked))
@@ -142,14 +151,6 @@ def _may_launch(member: Member, experiment: Experiment | None, run: Run | None) 
         if not (run.spec and run.application and run.recipe and run.workload and run.sut and run.drivers):
             raise RequestError("An imported run has nothing to execute again.", field="run")
         require_launch_on(member, run.sut, *run.drivers.everyone)
-
-
-def _locked(schedule: Schedule) -> Schedule:
-    rows = Schedule.objects.select_for_update(of=("self",)).select_related("crontab")
-    found: Schedule | None = rows.filter(pk=schedule.pk).first()
-    if found is None:
-        raise NotFound(f"There is no schedule {schedule.pk} any more.")
-    return found
 
 
 def _described(schedule: Schedule) -> dict[str, Any]:

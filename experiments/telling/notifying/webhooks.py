@@ -74,6 +74,14 @@ def create_webhook(member: Member, wanted: Wanted) -> tuple[Webhook, str]:
     return webhook, secret
 
 
+def locked_webhook(webhook: Webhook) -> Webhook:
+    """The webhook as it is now; nobody else changes it until the end of the transaction. NotFound when it is gone."""
+    found: Webhook | None = Webhook.objects.select_for_update(of=("self",)).filter(pk=webhook.pk).first()
+    if found is None:
+        raise NotFound(f"There is no webhook {webhook.pk} any more.")
+    return found
+
+
 def change_webhook(member: Member, webhook: Webhook, wanted: Wanted) -> None:
     """Other values. Whatever waits goes to the new address, or nowhere when it is switched off."""
     require(member, Role.ADMIN)
@@ -81,7 +89,7 @@ def change_webhook(member: Member, webhook: Webhook, wanted: Wanted) -> None:
         check_title(wanted.name.strip(), "A webhook")
     wanted.check()
     with transaction.atomic():
-        locked = _locked(webhook)
+        locked = locked_webhook(webhook)
         before = _described(locked)
         _fill(locked, wanted)
         if not locked.is_active:
@@ -94,7 +102,7 @@ def rotate_secret(member: Member, webhook: Webhook) -> str:
     """A new secret, shown once; from now on every try is signed with it."""
     require(member, Role.ADMIN)
     with transaction.atomic():
-        locked = _locked(webhook)
+        locked = locked_webhook(webhook)
         secret = _new_secret(locked)
         audit.record(member, "webhook.rotate", f"webhook {locked.name}")
     return secret
@@ -104,7 +112,7 @@ def delete_webhook(member: Member, webhook: Webhook) -> None:
     """End it, with its log and whatever waits."""
     require(member, Role.ADMIN)
     with transaction.atomic():
-        locked = _locked(webhook)
+        locked = locked_webhook(webhook)
         audit.record(member, "webhook.delete", f"webhook {locked.name}", before=_described(locked))
         locked.delete()
 
@@ -115,7 +123,7 @@ def send_test(member: Member, webhook: Webhook) -> Delivery:
     who = member.user.get_username()
     happening = Happening(TEST, "Test message", f"{who} tries the webhook {webhook.name}.", "settings/webhooks/")
     with transaction.atomic():
-        delivery = new_delivery(_locked(webhook), happening, webhook.team)
+        delivery = new_delivery(locked_webhook(webhook), happening, webhook.team)
         audit.record(member, "webhook.test", f"webhook {webhook.name}")
     return delivery
 
@@ -184,13 +192,6 @@ def _fill(webhook: Webhook, wanted: Wanted) -> None:
     except IntegrityError as error:
         raise Conflict("Another webhook of the team has this name.", field="name") from error
     _set_token(webhook, wanted, place_before)
-
-
-def _locked(webhook: Webhook) -> Webhook:
-    found: Webhook | None = Webhook.objects.select_for_update(of=("self",)).filter(pk=webhook.pk).first()
-    if found is None:
-        raise NotFound(f"There is no webhook {webhook.pk} any more.")
-    return found
 
 
 def _described(webhook: Webhook) -> dict[str, Any]:
