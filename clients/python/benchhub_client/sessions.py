@@ -90,7 +90,7 @@ class Session:
         """
         if better not in ("lower", "higher"):
             raise Trouble(f'better is "lower" or "higher", not {better!r}.')
-        if not (isinstance(name, str) and _OWN_NAME.fullmatch(name)):
+        if not _OWN_NAME.fullmatch(str(name)):
             raise ValueError(f"name: at most 60 small letters, digits, _ and ., a letter first, not {name!r}.")
         own = {"value": _finite("value", value), "unit": _text("unit", unit, 1, _MOST_UNIT), "direction": better}
         self.result["own_metrics"][name] = own

@@ -50,7 +50,7 @@ def test_a_session_that_could_not_be_sent_is_sent_again_as_one_run(hub: Hub) -> 
 
 
 @pytest.mark.parametrize("more", [{}, {"key": "measured-17"}, {"measured_at": "2026-01-02T03:04:05+01:00"}])
-def test_what_is_sent_late_was_measured_when_the_block_ended(hub: Hub, more: dict[str, str]) -> None:
+def test_what_is_sent_late_was_measured_when_the_block_ended(hub: Hub, more: dict[str, Any]) -> None:
     here = hub.api.base
     session = hub.session(**more)
     hub.api.base = NOBODY
