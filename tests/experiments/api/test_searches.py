@@ -61,7 +61,7 @@ def test_a_search_is_started_followed_and_cancelled(api: ApiClient, rated: Workl
         ({"low_rps": 5000}, "low_rps"),
         ({"objective_metric": "errors_total"}, "objective_metric"),
         ({"sut": "nowhere"}, "sut"),
-        ({"parameters": {"nofile": 1}}, "parameters"),
+        ({"parameters": {"nofile": 1}}, "parameters.nofile"),
     ],
 )
 def test_what_makes_no_search_is_answered_with_its_field(
