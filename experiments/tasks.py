@@ -175,14 +175,14 @@ def tell_alert(alert_id: int) -> None:
 
 @shared_task(name="experiments.tasks.clean_up")
 def clean_up() -> None:
-    """Begin a month, apply retention, remove what is due, forget old answers, measure, sweep and move files."""
-    begin_month()
-    apply_retention()
-    remove_expired()
-    forget_answers()
-    clear_months()
-    measure_files()
-    for step in (sweep_files, move_files):  # a full disk takes no file, and what is swept up makes room
+    """Begin a month, apply retention, remove what is due, forget old answers, measure, sweep and move files.
+
+    A worker that is told to stop leaves what is left to the next round.
+    """
+    steps = (begin_month, apply_retention, remove_expired, forget_answers, clear_months, measure_files)
+    for step in (*steps, sweep_files, move_files):  # files last: what is swept up makes room for what is moved
+        if handing_over.is_set():
+            return
         try:
             step()
         except FileStoreError as error:

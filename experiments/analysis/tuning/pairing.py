@@ -78,7 +78,7 @@ def next_runs(
 ) -> tuple[Planned, ...]:
     """The next runs of a finalist's pairs, none when they are complete, or cannot be completed.
 
-    `beliefs` are those of the search. It is the finalist number `tried`, from 1, and of those before it `out` are out.
+    `beliefs` are those of all trials. It is the finalist number `tried`, from 1, and of those before it `out` are out.
     """
     left = max(settings.budget_runs - len(trials), 0)  # a budget may be lowered meanwhile
     if planned := _again(settings, trials, finalist):
@@ -144,7 +144,7 @@ def _beside_default(
 def _new_pairs(
     settings: Settings, trials: Sequence[Trial], beliefs: Beliefs, finalist: Finalist, count: int
 ) -> tuple[Planned, ...]:
-    """So many pairs, on the hosts that have the fewest runs of pairs, then the fewest of this finalist."""
+    """So many pairs, on the hosts that have the fewest runs of pairs, then the fewest runs at all of this finalist."""
     confirm = [one for one in trials if one.purpose == "confirm"]
     first = max((one.block for one in confirm), default=-1) + 1
     runs = Counter(one.host for one in confirm)

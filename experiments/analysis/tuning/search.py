@@ -87,9 +87,8 @@ def decide(settings: Settings, trials: Sequence[Trial]) -> Decision:
         if excess >= margin:
             left = settings.budget_runs - confirming.needed(settings, beliefs) - len(trials)
         if left > 0 and excess < LEAST_EXCESS_RATIO * margin:
-            if len(mine) < len(trials) or _likely(
-                beliefs, WORTH_CHANCE
-            ):  # what is confirmed, or cannot be, is the answer
+            # What is confirmed, or cannot be, is the answer.
+            if len(mine) < len(trials) or _likely(beliefs, WORTH_CHANCE):
                 return confirmed or _confirm(settings, trials)
             return NothingBetter(
                 f"No setting is likely to beat the default by more than {settings.margin_ratio:.0%}: the most "

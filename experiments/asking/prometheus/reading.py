@@ -249,7 +249,8 @@ def _store(reading: PrometheusReading, found: Found) -> None:
 def _put_off(asked: PrometheusReading) -> None:
     """Have the source's other readings that are due, or soon will be, wait as long as the one that got no answer.
 
-    It is no try of theirs: after a night without the server all runs of that night are read.
+    It is no try of theirs, only of that one: of the runs of a night without the server all are read afterwards but the
+    one or two an hour that were asked about meanwhile, which `read_again` is for.
     """
     until = database_now() + PAUSES[min(asked.tries, len(PAUSES)) - 1]
     others = PrometheusReading.objects.filter(source=asked.source_id, next_at__lt=until).exclude(pk=asked.pk)

@@ -223,11 +223,11 @@ class Tunings(Inquiries[Tuning, TuningTrial, Run, TuningTrial]):
         step = worked.reduced
         if not inquiry.reduces or step is None:
             return End(State.FINISHED, said)
-        if hours_are_used_up(inquiry, over):
-            return End(State.FINISHED, f"{said} The hours were used up before the smallest recipe was known.")
-        if ended_invalid(worked.question.newest_reverted):
-            return End(State.FINISHED, f"{said} The newest runs were invalid, so the smallest recipe is not known.")
         if not isinstance(step, Smallest):
+            if hours_are_used_up(inquiry, over):
+                return End(State.FINISHED, f"{said} The hours were used up before the smallest recipe was known.")
+            if ended_invalid(worked.question.newest_reverted):
+                return End(State.FINISHED, f"{said} The newest runs were invalid, so the smallest recipe is not known.")
             return step
         inquiry.smallest = {
             "config": dict(step.config),

@@ -161,7 +161,9 @@ def _check_reaches(parameter: Parameter, recipe: RecipeDocument, clause: Clause)
     here = parameter.choices or (parameter.low, parameter.high)
     ends = [*here, *declared.choices, *(end for end in (declared.minimum, declared.maximum) if end is not None)]
     if not any(clause.holds({parameter.name: end}) for end in ends):
-        raise RequestError(f"{parameter.name} is never {clause.relation} {clause.value} here.", field="space.forbidden")
+        numbers = [end for end in ends if isinstance(end, int | float)]
+        said = f"{parameter.name} is never {clause.relation} {clause.value} here"
+        raise RequestError(f"{said}; it may be {min(numbers):g} to {max(numbers):g}.", field="space.forbidden")
 
 
 def _check_may_be(parameter: Parameter, recipe: RecipeDocument, values: Sequence[Value], field: str) -> None:

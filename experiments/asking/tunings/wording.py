@@ -11,7 +11,7 @@ from experiments.analysis.tuning.smallest import Obstacle, Reverted, Smallest
 from experiments.analysis.verdict import Verdict
 from experiments.asking.tunings.judged import limited_figure
 from experiments.asking.tunings.trials import bounds_of, searched, settings_of, trials_over
-from experiments.models import Tuning, TuningTrial
+from experiments.models import Run, Tuning, TuningTrial
 
 
 def config_text(config: Mapping[str, Value], default: Mapping[str, Value]) -> str:
@@ -96,15 +96,17 @@ def _crashed(tuning: Tuning, over: Sequence[TuningTrial]) -> str:
         if limit["at_most"] == 0:
             held = sum(_holds_at_0(one, limit["metric"]) for one in mine)
             said.append(f" {limit_text(limit)} held in {held} of all {len(mine)} runs with it.")
-    if crashed := sum(one.result != TuningTrial.Result.OK for one in mine):
-        said.append(f" {crashed} of all {len(mine)} runs with it crashed.")
+    for result, word in ((TuningTrial.Result.CRASHED, "crashed"), (TuningTrial.Result.REFUSED, "did not start")):
+        if failed := sum(one.result == result for one in mine):
+            said.append(f" {failed} of all {len(mine)} runs with it {word}.")
     return "".join(said)
 
 
 def _holds_at_0(trial: TuningTrial, metric: str) -> bool:
     if trial.result == TuningTrial.Result.OK:
         return True
-    return trial.run is not None and limited_figure(trial.run, metric) == 0
+    run = trial.run
+    return run is not None and run.outcome == Run.Outcome.SUCCEEDED and limited_figure(run, metric) == 0
 
 
 def pause_sentence(tuning: Tuning) -> str:

@@ -12,8 +12,7 @@ MOST_S = 300.0
 
 
 def while_there_is_time() -> Iterator[None]:
-    """Once, and again until the time of a round is over or the worker is told to stop: the next round goes on."""
+    """Until the time of a round is over or the worker is told to stop: the next round goes on."""
     until_s = time.monotonic() + MOST_S
-    yield
     while time.monotonic() < until_s and not handing_over.is_set():
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -77,22 +78,29 @@ def set_retention(member: Member, days: int | None) -> None:
 def apply_retention() -> int:
     """Move runs of each team that has a retention to the trash, for as long as a round goes on; returns how many went.
 
-    The teams take turns, and each has at least one.
+    The teams take turns, and chance says who begins, so that where time is short it is not always the same one's.
     """
     moved = 0
-    left = list(Team.objects.filter(retention_days__isnull=False).order_by("pk"))
+    waiting = deque(Team.objects.filter(retention_days__isnull=False).order_by("?").values_list("pk", flat=True))
     for _ in while_there_is_time():
-        went = {team.pk: _apply(team, team.retention_days or MAX_DAYS) for team in left}
-        moved += sum(went.values())
-        left = [team for team in left if went[team.pk]]
-        if not left:
+        if not waiting:
             break
+        team_id = waiting.popleft()
+        if went := _apply(team_id):
+            moved += went
+            waiting.append(team_id)
     return moved
 
 
-def _apply(team: Team, days: int) -> int:
-    """Move the oldest runs that are due and others of their series; returns how many."""
+def _apply(team_id: int) -> int:
+    """Move the team's oldest runs that are due and others of their series; returns how many.
+
+    Its retention is read anew, for it may have been changed since the round began.
+    """
     with transaction.atomic():
+        team = Team.objects.filter(pk=team_id, retention_days__isnull=False).first()
+        if team is None or (days := team.retention_days) is None:
+            return 0
         due = without_exempt(team, past_retention(team, days)).order_by("pk")
         series = set(due.values_list("fingerprint", flat=True)[:SERIES_AT_ONCE])
         ids = list(due.filter(fingerprint__in=series).values_list("pk", flat=True)[:MOST_AT_ONCE])

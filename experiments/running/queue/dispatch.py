@@ -146,9 +146,8 @@ def something_to_do(site: str = CENTRAL, team_id: int | None = None) -> bool:
 
 def _due(site: str, team_id: int | None) -> Iterator[_Claimable]:
     """What may be claimed now, in order: asked only as far as it is looked at."""
-    if (
-        team_id is None and site != CENTRAL and site in sites_whose_keys_stay()
-    ):  # without its hosts' keys a worker could only fail its runs
+    # Where keys stay, a worker of the database has none for the hosts: it could only fail their runs.
+    if team_id is None and site != CENTRAL and site in sites_whose_keys_stay():
         return
     lost = lost_runs().filter(at(site, "sut__"))
     rows = (lost if team_id is None else lost.filter(team=team_id)).values_list("pk", "state", "fence")[:2]

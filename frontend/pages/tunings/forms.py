@@ -224,7 +224,11 @@ class TuningForm(PartsForm):
         if cleaned.get(f"w_{name}"):
             found["only_when"] = cleaned[f"w_{name}"]
         if given := cleaned.get(f"c_{name}"):
-            found["choices"] = ["" if one.strip() == EMPTY_TEXT else one.strip() for one in _parts(given)[0]]
+            parts, behind = _parts(given)
+            if behind:
+                said = f"Put a value with # in it in quotation marks; {behind[:60]!r} would be left out."
+                raise RequestError(said, field=f"space.{name}")
+            found["choices"] = ["" if one.strip() == EMPTY_TEXT else one.strip() for one in parts]
         for letter, end in (("l", "low"), ("h", "high")):
             if cleaned.get(f"{letter}_{name}") is not None:
                 found[end] = cleaned[f"{letter}_{name}"]
@@ -234,7 +238,7 @@ class TuningForm(PartsForm):
         return [line.strip() for line in self.cleaned_data[name].splitlines() if line.strip()]
 
     def _start(self, line: str) -> dict[str, Any]:
-        parts, why = _parts(line)
+        parts, behind = _parts(line)
         config: dict[str, Any] = {}
         for part in filter(str.strip, parts):
             name, equals, value = (one.strip() for one in part.partition("="))
@@ -244,7 +248,7 @@ class TuningForm(PartsForm):
             if name in config:
                 raise RequestError(f"{name} is given twice in one configuration.", field="space.starts")
             config[name] = "" if value == EMPTY_TEXT else value
-        return {"config": config, "why": why.strip()}
+        return {"config": config, "why": behind.removeprefix("#").strip()}
 
     def _limit(self, number: int) -> LimitWanted:
         metric, side, value = (self.cleaned_data[f"limit{number}_{part}"] for part in ("metric", "side", "value"))
@@ -280,11 +284,11 @@ def _line(start: dict[str, Any]) -> str:
 
 
 def _quoted(part: str) -> str:
-    return '"{}"'.format(part.replace('"', '""')) if {",", "#"} & {*part} else part
+    return '"{}"'.format(part.replace('"', '""')) if part[:1] == '"' or {",", "#"} & {*part} else part
 
 
 def _parts(line: str) -> tuple[list[str], str]:
-    """What the commas of a start part, and what is behind its #.
+    """What the commas of a start part, and what is behind it, from its # on.
 
     In quotation marks a part is taken as it is, and a quotation mark in it is written twice, as in a list of runs.
     """
@@ -294,7 +298,7 @@ def _parts(line: str) -> tuple[list[str], str]:
         match = cast("re.Match[str]", _PART.match(line, at + 1))
         found.append(match[0] if match[1] is None else match[1].replace('""', '"'))
         at = match.end()
-    return found, line[at + 1 :]
+    return found, line[at:]
 
 
 def _end(value: float | None) -> float | int | None:

@@ -86,6 +86,11 @@ def failed(why: str, cause: Any = "specification") -> list[AnyEvent]:
     return [e.PhaseStarted("facts"), e.Failed("facts", why, "", False, cause)]
 
 
+def until_the_load() -> list[AnyEvent]:
+    events = whole_run()
+    return events[: next(at for at, one in enumerate(events) if isinstance(one, e.LoadStarted)) + 1]
+
+
 def play(tuning: Tuning, answer: Answer = planted, *, most: int = 400) -> Tuning:
     """Every trial that the search launches, until it is over."""
     TUNINGS.work_out(tuning.pk)  # it follows the commit of whatever a person did
@@ -450,7 +455,11 @@ def test_the_answer_says_in_how_many_of_the_runs_it_rests_on_each_limit_held(adm
 
 @pytest.mark.parametrize(
     ("ending", "held"),
-    [(whole_run(report(1250.0, errors_status=7)), 0), (whole_run(report(50.0, requests=500)), 1)],
+    [
+        (whole_run(report(1250.0, errors_status=7)), 0),
+        (whole_run(report(50.0, requests=500)), 1),
+        ([*until_the_load(), e.Failed("measure", "The server refused the load.", "", False, "specification")], 0),
+    ],
 )
 def test_the_answer_says_how_many_of_all_runs_with_it_crashed_and_kept_a_limit_of_0(
     admin: Member, choice: Choice, ending: list[AnyEvent], held: int
@@ -791,8 +800,16 @@ def test_a_run_that_cannot_be_carried_on_is_no_score(admin: Member, choice: Choi
         ({"space": {**SPACE, "forbidden": ["nproc == 2048"]}}, "space.forbidden", "'nproc == 2048' is not PARAMETER ="),
         ({"space": {**SPACE, "forbidden": ["nproc = 9"]}}, "space.forbidden", "never 9 here; it may be 1024 to 8192"),
         ({"space": {**SPACE, "forbidden": ["mode > fast and nproc > 2048"]}}, "space.forbidden", "mode has no order"),
-        ({"space": {**SPACE, "forbidden": ["nofile > 65536"]}}, "space.forbidden", "nofile is never above 65536 here."),
-        ({"space": {**SPACE, "forbidden": ["nproc < 64"]}}, "space.forbidden", "nproc is never below 64 here."),
+        (
+            {"space": {**SPACE, "forbidden": ["nofile > 65536"]}},
+            "space.forbidden",
+            "nofile is never above 65536 here; it may be 1024 to 65536.",
+        ),
+        (
+            {"space": {**SPACE, "forbidden": ["nproc < 64"]}},
+            "space.forbidden",
+            "nproc is never below 64 here; it may be 64 to 8192.",
+        ),
         ({"space": {**SPACE, "forbidden": ["nproc > mode"]}}, "space.forbidden", "mode has no order"),
         (
             {"space": {"parameters": [{"name": "mode"}, {**SPACE["parameters"][1], "only_when": "mode = Fast"}]}},

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import Model
+from django.db.models.signals import ModelSignal, post_save
 from django.utils import timezone
 from django_celery_beat.models import CrontabSchedule
 
@@ -41,6 +44,7 @@ from experiments.models import (
     Variant,
 )
 from experiments.registry.errors import Conflict, Forbidden, NotFound, RequestError
+from experiments.tasks import clean_up
 from experiments.telling.run_list.filters import RunFilter
 from experiments.telling.run_list.listing import runs_page
 from experiments.telling.sharing.links import revoke_link, share
@@ -264,34 +268,70 @@ def test_retention_takes_what_nothing_exempts(case: str, admin: Member, make_run
     assert (Run.objects.get(pk=run.pk).trashed_at != before) is goes
 
 
-@pytest.fixture(params=["one batch", "until nothing is left", "the worker stops"])
-def batches_of_two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
-    """Whether a round goes on after the first batch."""
+@pytest.fixture
+def batches_of_two(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(policy, "MOST_AT_ONCE", 2)
     monkeypatch.setattr(removal, "BATCH", 2)
-    if request.param == "one batch":
-        monkeypatch.setattr(batches, "MOST_S", 0.0)
-    elif request.param == "the worker stops":
-        handing_over.set()
-    yield request.param == "until nothing is left"
+    yield
     handing_over.clear()
 
 
-def test_a_round_takes_batch_after_batch_of_each_team_until_its_time_is_over(
-    admin: Member, other_admin: Member, make_run: MakeRun, batches_of_two: bool
-) -> None:
+@pytest.fixture
+def overdue(admin: Member, other_admin: Member, make_run: MakeRun, batches_of_two: None) -> list[Run]:
+    """Five runs of one team and two of another; both have a retention."""
     runs = [old(make_run(throughput_rps=1000.0)) for _ in range(7)]
-    theirs = [run.pk for run in runs[5:]]
-    Run.objects.filter(pk__in=theirs).update(team=other_admin.team)
+    Run.objects.filter(pk__in=[run.pk for run in runs[5:]]).update(team=other_admin.team)
     for member in (admin, other_admin):
         set_retention(member, 90)
-    assert apply_retention() == (7 if batches_of_two else 4)
-    assert Run.objects.filter(pk__in=theirs, trashed_at=None).count() == 0, "every team has its turn"
+    return runs
+
+
+def test_a_round_takes_batch_after_batch_of_each_team_until_nothing_is_left(overdue: list[Run]) -> None:
+    assert apply_retention() == 7
     sizes = [entry.after["runs"] for entry in AuditEntry.objects.filter(action="retention.trash")]
     assert max(map(len, sizes)) == 2, "each batch is a transaction of its own"
     Run.objects.update(trashed_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
-    assert remove_expired() == (7 if batches_of_two else 2)
-    assert Run.objects.count() == (0 if batches_of_two else 5)
+    assert (remove_expired(), Run.objects.count()) == (7, 0)
+
+
+def test_a_round_ends_with_its_time(overdue: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "MOST_S", 0.0)
+    assert apply_retention() == 0
+    Run.objects.update(trashed_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
+    assert (remove_expired(), Run.objects.count()) == (0, 7)
+
+
+def test_a_worker_that_is_told_to_stop_ends_the_round_after_the_batch_that_it_is_at(overdue: list[Run]) -> None:
+    def stop(**_: object) -> None:
+        handing_over.set()
+
+    with connected(post_save, stop, AuditEntry):
+        clean_up()
+    assert Run.objects.filter(trashed_at__isnull=False).count() == 2
+    Run.objects.update(trashed_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
+    clean_up()
+    assert Run.objects.count() == 7
+
+
+def test_a_retention_that_is_switched_off_while_a_round_goes_on_takes_no_further_run(
+    overdue: list[Run], admin: Member, other_admin: Member
+) -> None:
+    def switch_off(instance: AuditEntry, **_: object) -> None:
+        if instance.action == "retention.trash":
+            for member in (admin, other_admin):
+                set_retention(member, None)
+
+    with connected(post_save, switch_off, AuditEntry):
+        assert apply_retention() == 2
+
+
+@contextmanager
+def connected(signal: ModelSignal, receiver: Callable[..., None], sender: type[Model]) -> Iterator[None]:
+    signal.connect(receiver, sender=sender)
+    try:
+        yield
+    finally:
+        signal.disconnect(receiver, sender=sender)
 
 
 def test_the_forecast_counts_and_changes_nothing(admin: Member, make_run: MakeRun) -> None:

@@ -126,6 +126,7 @@ def test_a_token_of_a_service_outlives_the_admin_who_made_it(
     service = Member.objects.get(is_service=True)
     tokens = "/t/perf/settings/tokens/"
     assert "perf:ci (launcher)" in browser.get(tokens).content.decode()
+    assert re.search(r"<label[^>]*>Scopes", browser.get(tokens).content.decode())
     refused = browser.post(tokens, {"name": "x", "scopes": ["write"], "days": "9", "service": service.pk})
     assert "needs the role editor" in refused.content.decode()
     browser.post(tokens, {"name": "mine", "scopes": ["read"], "days": "9"})

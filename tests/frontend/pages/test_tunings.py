@@ -101,6 +101,7 @@ def test_errors_may_be_a_limit_and_no_objective(browser: Client, admin: Member, 
         ({"s_nofile": "", "s_mode": ""}, "Choose at least one parameter"),
         ({"limit1_value": ""}, "Give the value of this limit."),
         ({"c_mode": "plain, odd"}, "not one of"),
+        ({"c_mode": "plain, fast#1"}, "Put a value with # in it in quotation marks"),
         ({"forbidden": "quick"}, "is not PARAMETER"),
         ({"budget_hours": "0.02"}, "hours or more"),
     ],
@@ -330,7 +331,7 @@ def test_configurations_to_try_first_and_a_cold_start_are_chosen_in_the_form_and
 def test_a_configuration_to_try_first_may_have_commas_and_comment_signs_in_its_values(
     browser: Client, admin: Member, stock: dict[str, Any]
 ) -> None:
-    logged, quoted = "gc*,safepoint=info", 'say "x" # y'
+    logged, quoted = "gc*,safepoint=info", '"x" # y'
     body: dict[str, Any] = copy.deepcopy(RECIPE)
     body["parameters"]["mode"]["choices"] = ["plain", logged, quoted]
     recipe = save_version(admin, Recipe, "limits", body)
