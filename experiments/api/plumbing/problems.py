@@ -27,6 +27,13 @@ logger = logging.getLogger(__name__)
 _MOST_ERRORS = 20
 # Names that pydantic puts into a location for a member of a union, which no client wrote.
 _UNION_TAGS = frozenset({"by-names", "by-spec", "run-spec", "by-fields", "by-yaml"})
+_SCALARS: Mapping[str, str] = {
+    "bool": "true or false",
+    **dict.fromkeys(("int", "constrained-int"), "a whole number"),
+    **dict.fromkeys(("float", "constrained-float"), "a number"),
+    **dict.fromkeys(("str", "constrained-str"), "a text"),
+}
+"""What a value may be that has several types; pydantic tells of each one as if it were a field of its own."""
 _OBJECTS = frozenset({"dict_type", "model_type", "model_attributes_type"})
 _MOST_TOLD = 3
 _WORDS: Mapping[str, str] = {
@@ -116,13 +123,32 @@ def _http_error(_request: HttpRequest, error: HttpError) -> HttpResponse:
 
 
 def _validation_error(_request: HttpRequest, error: RequestValidationError) -> HttpResponse:
-    found = [FieldProblem(field=_field(one["loc"]), detail=_words(one)) for one in error.errors[:_MOST_ERRORS]]
+    told = _values_as_one(error.errors)
+    found = [FieldProblem(field=_field(one["loc"]), detail=_words(one)) for one in told[:_MOST_ERRORS]]
     first = found[0]
-    if not first.field and error.errors[0]["type"] == "missing":
+    if not first.field and told[0]["type"] == "missing":
         return problem(422, "The body is missing; send it as application/json.")
-    told = [f"{one.field}: {one.detail}" if one.field else one.detail for one in found[:_MOST_TOLD]]
-    more = [f"and {len(error.errors) - _MOST_TOLD} more"] if len(error.errors) > _MOST_TOLD else []
-    return problem(422, "; ".join([*told, *more]), field=first.field, errors=found)
+    said = [f"{one.field}: {one.detail}" if one.field else one.detail for one in found[:_MOST_TOLD]]
+    more = [f"and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
+    return problem(422, "; ".join([*said, *more]), field=first.field, errors=found)
+
+
+def _values_as_one(errors: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The errors, those of one value that is of none of its types as one error at its own place."""
+    types: dict[tuple[str | int, ...], list[str]] = {}
+    for one in errors:
+        *place, last = one["loc"]
+        if last in _SCALARS:
+            types.setdefault(tuple(place), []).append(_SCALARS[last])
+    found: list[Mapping[str, Any]] = []
+    for one in errors:
+        *place, last = one["loc"]
+        words = types.get(tuple(place), []) if last in _SCALARS else []
+        if len(words) < 2:
+            found.append(one)
+        elif _SCALARS[last] == words[0]:
+            found.append({"loc": place, "type": "scalar", "msg": f"it is {' or '.join(words)}"})
+    return found
 
 
 def _words(error: Mapping[str, Any]) -> str:

@@ -18,7 +18,8 @@ OTHERS_WORK_S = 30.0
 
 def go_on_due(*, after_s: float = OTHERS_WORK_S) -> None:
     """Confirm what is due, and go on with searches of which no trial was under way for `after_s` seconds."""
-    running = Tuning.objects.filter(state=Tuning.State.RUNNING).order_by("pk")
+    # By chance: those that fail each time keep no other from its turn.
+    running = Tuning.objects.filter(state=Tuning.State.RUNNING).order_by("?")
     for tuning_id in running.filter(paused=True, confirms_at__lte=Now()).values_list("pk", flat=True)[:MOST_AT_ONCE]:
         _confirm(tuning_id)
     launched = TuningTrial.objects.filter(tuning=OuterRef("pk")).exclude(run=None)

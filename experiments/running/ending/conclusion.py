@@ -152,9 +152,12 @@ def conclude_experiment(experiment_id: int) -> None:
 
 
 def conclude_stuck() -> None:
-    """Judge those again that run without an open run: what ended their last one could not be finished then."""
+    """Judge those again that run without an open run: what ended their last one could not be finished then.
+
+    In an order of chance: those that fail each time keep no other from its turn.
+    """
     is_open = Run.objects.filter(experiment=OuterRef("pk")).exclude(state=Run.State.FINISHED)
-    stuck = Experiment.objects.filter(~Exists(is_open), state=Experiment.State.RUNNING).order_by("pk")
+    stuck = Experiment.objects.filter(~Exists(is_open), state=Experiment.State.RUNNING).order_by("?")
     for experiment_id in stuck.values_list("pk", flat=True)[:MOST_STUCK]:
         try:
             with transaction.atomic():
