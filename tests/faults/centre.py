@@ -113,7 +113,8 @@ class Centre:
         self.site: Site = add_site(f"lab-{secrets.token_hex(3)}", keys_stay=True)
         self.keys = folder / "keys"
         self.keys.mkdir()
-        user = get_user_model().objects.create_user("operator of the site")  # others' accounts may be closed in a play
+        # Of its own: others' accounts may be closed in a play, and a play may have several centres.
+        user = get_user_model().objects.create_user(f"operator of {self.site.name}")
         operator = Member.objects.create(team=member.team, user=user, role=Role.ADMIN)
         _, text = issue_for_site(operator, self.site, name="the site's worker")
         self.token_file = folder / "token"

@@ -39,7 +39,7 @@ def waits_for_lock(table: str) -> bool:
 
 def assert_succeeded(run: Run) -> None:
     run.refresh_from_db()
-    assert (run.outcome, run.failure, run.restore) == ("succeeded", "", "verified")
+    assert (run.outcome, run.failure, run.restore) == ("succeeded", "", "verified"), (run.failure, run.failure_hint)
     assert spoilt(run) == []
 
 
