@@ -187,6 +187,8 @@ def clean_up() -> None:
             step()
         except FileStoreError as error:
             logger.warning("files of runs: %s", error.message)
+        except Exception:  # what comes behind it must not wait until somebody has mended this
+            logger.exception("cleaning up: %s", step.__name__)
 
 
 @shared_task(name="experiments.tasks.back_up")

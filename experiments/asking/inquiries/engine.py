@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar, cast
 
@@ -257,18 +257,23 @@ class Inquiries(ABC, Generic[Question, Step, Launched, Following]):
         """Launch what follows in inquiries that wait for a quota of their team. Safe to repeat, by several at once."""
         waiting = self.model.objects.filter(state=State.RUNNING).exclude(sentence="").order_by("?")
         for inquiry_id in waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]:
-            try:
-                with transaction.atomic():
-                    locked = self.locked(inquiry_id)
-                    # With a sentence it has no step under way: whoever launches one takes the sentence away.
-                    if locked.state == State.RUNNING and locked.sentence and self.may_go_on(locked):
-                        self.go_on(locked)
-            except DATABASE_AWAY:
-                raise
-            except Exception:
-                logger.exception("%s %s cannot go on", self.word, inquiry_id)
-                with transaction.atomic():
-                    self.stop_for_mistake(self.locked(inquiry_id), "after it waited for a quota")
+            with self.held_or_stopped(inquiry_id, "after it waited for a quota") as locked:
+                # With a sentence it has no step under way: whoever launches one takes the sentence away.
+                if locked.state == State.RUNNING and locked.sentence and self.may_go_on(locked):
+                    self.go_on(locked)
+
+    @contextmanager
+    def held_or_stopped(self, inquiry_id: int, where: str) -> Iterator[Question]:
+        """A transaction with its row locked; a mistake of ours in it stops the inquiry and keeps no other waiting."""
+        try:
+            with transaction.atomic():
+                yield self.locked(inquiry_id)
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            logger.exception("%s %s cannot go on", self.word, inquiry_id)
+            with transaction.atomic():
+                self.stop_for_mistake(self.locked(inquiry_id), where)
 
     def stop_for_mistake(self, inquiry: Question, where: str) -> None:
         """End an inquiry that is still running and cannot go on for a mistake of ours."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
@@ -33,8 +32,7 @@ def go_on_due(*, after_s: float = OTHERS_WORK_S) -> None:
 
 def _confirm(tuning_id: int) -> None:
     """End the pause before the confirmation, unless somebody did meanwhile."""
-    with transaction.atomic():
-        locked = TUNINGS.locked(tuning_id)
+    with TUNINGS.held_or_stopped(tuning_id, "when its confirmation was due") as locked:
         if locked.state == Tuning.State.RUNNING and locked.paused and locked.confirms_at is not None:
             locked.paused = False
             TUNINGS.take_up(locked)

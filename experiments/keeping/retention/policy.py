@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from experiments.registry.errors import RequestError
 from experiments.registry.teams import audit
 from experiments.registry.teams.access import require
 from experiments.registry.teams.quotas import bytes_of_files
+
+logger = logging.getLogger(__name__)
 
 MIN_DAYS, MAX_DAYS = 7, 3660
 MOST_AT_ONCE = 200
@@ -86,7 +89,12 @@ def apply_retention() -> int:
         if not waiting:
             break
         team_id = waiting.popleft()
-        if went := _apply(team_id):
+        try:
+            went = _apply(team_id)
+        except Exception:  # the other teams have their turn, and this one has it in the next round
+            logger.exception("the retention of the team %s cannot be applied", team_id)
+            continue
+        if went:
             moved += went
             waiting.append(team_id)
     return moved

@@ -130,10 +130,12 @@ def refresh_series(team: Team, fingerprint: str) -> None:
         if series is None:
             if newest is None or newest.spec is None:
                 return
+            try:
+                spec = RunSpec.model_validate(newest.spec)
+            except ValidationError:  # of an earlier version of BenchHub: it leads no new series
+                return
             facts = newest.events.filter(kind="facts_collected", payload__role="driver").order_by("seq").last()
-            join_history(
-                newest, RunSpec.model_validate(newest.spec), facts.payload.get("tool_version", "") if facts else ""
-            )
+            join_history(newest, spec, facts.payload.get("tool_version", "") if facts else "")
             series = Series.objects.for_team(team).filter(fingerprint=fingerprint).first()
             if series is None:
                 return

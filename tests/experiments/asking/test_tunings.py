@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from experiments.asking.tunings.trials import searched, settings_of, space_to_se
 from experiments.judging.comparing.comparison import Confounder, comparable_runs, compare
 from experiments.keeping.retention.exemptions import in_use
 from experiments.models import Experiment, Member, Recipe, Role, Run, StoredVerdict, Team, Tuning, TuningTrial, Variant
+from experiments.registry.database_clock import database_now
 from experiments.registry.documents.versions import save_version
 from experiments.registry.errors import Conflict, Forbidden, RequestError
 from experiments.registry.hosts.driver_sets import driver_set
@@ -559,6 +561,26 @@ def test_a_paused_search_launches_nothing_until_it_goes_on_with_the_same_trial(a
     assert tuning.trials.get(position=10).config == decided.planned[0].config
     with pytest.raises(Conflict):
         resume(admin, tuning)
+
+
+def test_a_confirmation_that_cannot_be_taken_up_stops_its_search_and_keeps_no_other_waiting(
+    admin: Member, choice: Choice
+) -> None:
+    space = {"parameters": SPACE["parameters"][1:]}
+    due = play(start(admin, choice, space=space, budget_runs=20, confirm_after_hours=12))
+    assert due.paused
+    Tuning.objects.filter(pk=due.pk).update(confirms_at=database_now() - timedelta(seconds=1))
+    Recipe.objects.filter(pk=choice.recipe.pk).update(body={**choice.recipe.body, "of_another_version": 1})
+    other_choice = replace(choice, recipe=save_version(admin, Recipe, "others", RECIPE))
+    other = start(admin, other_choice, space=space)
+    finish_next(planted(config_of(Run.objects.get(state=Run.State.QUEUED)), 1))
+    other.trials.filter(result="").delete()  # as if the worker had died before its round was stored
+    Run.objects.filter(state=Run.State.QUEUED).update(state=Run.State.FINISHED, outcome="cancelled")
+    go_on_due(after_s=0)
+    due.refresh_from_db()
+    assert due.state == "stopped"
+    assert due.sentence.startswith("BenchHub failed to go on when its confirmation was due.")
+    assert Run.objects.filter(state=Run.State.QUEUED).count() == 1
 
 
 def test_the_search_stops_when_its_owner_is_gone_or_may_not_launch(

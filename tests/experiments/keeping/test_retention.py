@@ -325,6 +325,38 @@ def test_a_retention_that_is_switched_off_while_a_round_goes_on_takes_no_further
         assert apply_retention() == 2
 
 
+def test_a_run_whose_series_cannot_be_made_again_is_deleted_and_keeps_nothing_else_from_its_turn(
+    admin: Member, make_run: MakeRun
+) -> None:
+    first, second, newest, gone = (make_run(throughput_rps=1000.0) for _ in range(4))
+    of_another_version = {**(newest.spec or {}), "of_another_version": 1}
+    old(gone)
+    Run.objects.filter(pk=gone.pk).update(trashed_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
+    for run in (first, second, newest):  # of loads of their own, which make no series when they end
+        Run.objects.filter(pk=run.pk).update(fingerprint="f" * 40, spec=of_another_version)
+    assert trash_runs(admin, [first.number])
+    old(second)
+    set_retention(admin, 90)
+    clean_up()
+    assert [*Run.objects.filter(trashed_at=None)] == [newest]
+    assert not Run.objects.filter(pk=gone.pk).exists()
+
+
+def test_a_team_whose_retention_fails_keeps_no_other_team_and_no_other_step_from_its_turn(
+    overdue: list[Run], admin: Member, make_run: MakeRun
+) -> None:
+    def fail(instance: AuditEntry, **_: object) -> None:
+        if instance.action == "retention.trash" and instance.team_id == admin.team_id:
+            raise RuntimeError("a mistake of ours")
+
+    gone = make_run(throughput_rps=1000.0)
+    Run.objects.filter(pk=gone.pk).update(trashed_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
+    with connected(post_save, fail, AuditEntry):
+        clean_up()
+    assert {run.team_id == admin.team_id for run in Run.objects.filter(trashed_at=None)} == {True}
+    assert not Run.objects.filter(pk=gone.pk).exists()
+
+
 @contextmanager
 def connected(signal: ModelSignal, receiver: Callable[..., None], sender: type[Model]) -> Iterator[None]:
     signal.connect(receiver, sender=sender)
