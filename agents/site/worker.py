@@ -29,7 +29,7 @@ from agents.site.keys import Keys
 from agents.site.looking import read_for_plan
 from agents.site.spool import LeftOver, left_over
 from agents.site.store import HttpStore, claimed
-from agents.site.wire import LONGEST_POLL_S, PROTOCOL, Claim, ClaimAsked, RunGiven, SiteShown
+from agents.site.wire import LONGEST_POLL_S, PROTOCOL, Claim, ClaimAsked, End, Kept, RunGiven, SiteShown
 from agents.working.execution import execute, restore
 from agents.working.lease import HandedOver, handing_over
 from agents.working.store import StoreAway
@@ -66,9 +66,20 @@ class SiteWorker:
                 given = self._claim()
             if given.run is not None:
                 with bound(run=given.run.id, fence=given.run.fence):
-                    self._do(given.run)
+                    if handing_over.is_set():  # the question was under way when this process was told to stop
+                        self._let_go(given.run)
+                    else:
+                        self._do(given.run)
             else:
                 self._look(given)
+
+    def _let_go(self, given: RunGiven) -> None:
+        """Leave a run that was not begun to another worker; without an answer its lease runs out."""
+        try:
+            query = {"fence": str(given.fence)}
+            self._door.ask(Kept, "POST", f"/runs/{given.id}/end", End(how="let_go"), query=query)
+        except (AgentError, StoreAway) as error:
+            logger.warning("run %s could not be let go: %s", given.id, error)
 
     def _look(self, given: Claim) -> None:
         """What is asked for beside runs. The centre asks again for what was not told."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from agents.site.store import HttpStore
 from agents.site.wire import PROTOCOL, HostWay, RunGiven, Stored
 from agents.site.worker import VERSION, SiteWorker, _greet
 from agents.spec import HostAddress
+from agents.working.lease import handing_over
 from agents.working.store import StoreAway
 from tests.full_disk import full_above
 
@@ -44,6 +45,7 @@ class Centre(http.server.ThreadingHTTPServer):
         self.batches: list[int] = []
         self.token = ""
         self.refused = 0
+        self.claimed: Callable[[], Any] = dict  # there is nothing to do
 
     @property
     def url(self) -> str:
@@ -82,7 +84,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _stored(self, body: bytes) -> Any:
         if self.path.endswith("/claims"):
-            return {}  # there is nothing to do
+            return self.server.claimed()
+        if self.path.partition("?")[0].endswith("/end"):
+            return {"file": ""}
         events = [json.loads(line) for line in body.split(b"\n")]
         self.server.batches.append(len(events))
         self.server.events += events
@@ -324,16 +328,37 @@ def test_whatever_a_proxy_answers_in_place_of_the_centre_says_nothing_of_the_run
 def run_store(
     door: Door, folder: Path, *, work: Literal["run", "restore"] = "run", ways: dict[str, HostWay] | None = None
 ) -> HttpStore:
-    given = RunGiven(
+    return HttpStore(run_given(work=work, ways=ways), door, Keys(folder), folder)
+
+
+def run_given(*, work: Literal["run", "restore"] = "run", ways: dict[str, HostWay] | None = None) -> RunGiven:
+    return RunGiven(
         id=7, number=1, key="k", spec={}, fence=3, attempts=1, events=[], last_seq=0, ways=ways or {}, work=work,
         heartbeat_s=1, lease_s=60, patience_s=60, deadman_s=600, max_file_bytes=1 << 20, installation_id="i",
         installation_name="here",
     )  # fmt: skip
-    return HttpStore(given, door, Keys(folder), folder)
 
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 OTHER_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDx1FkK3JrBEAWJ8qfusMvXIUw+xkDzE2wIlhxeSGkiB"
+
+
+@pytest.mark.parametrize("work", ["run", "restore"])
+def test_a_run_that_comes_after_the_worker_was_told_to_stop_is_let_go_and_not_begun(
+    work: Literal["run", "restore"], centre: Centre, door: Door, tmp_path: Path
+) -> None:
+    def claimed() -> Any:  # the question was open when somebody told the worker to stop
+        handing_over.set()
+        return {"run": run_given(work=work).model_dump(mode="json")}
+
+    centre.claimed = claimed
+    try:
+        SiteWorker(door, Keys(tmp_path), tmp_path, slots=3, libraries=None).work()
+    finally:
+        handing_over.clear()
+    assert [what for what, _ in centre.asked] == ["claims", "end"]
+    assert json.loads(centre.asked[1][1])["how"] == "let_go"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
