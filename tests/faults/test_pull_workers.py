@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from experiments.asking.launching.dryrun import request
 from experiments.models import Run, RunEvent
+from tests.faults.centre import Centre
 from tests.faults.stage import Actor, Stage, state_is
 from tests.faults.test_workers import LEASE_S, assert_succeeded, cancel, loaded
 
@@ -32,6 +33,16 @@ def have_their_times(run: Run) -> bool:
     """Whether the events of readings are stored with the times at which these were read."""
     rows = RunEvent.objects.filter(run=run, kind="samples")
     return all(abs(row.at.timestamp() - row.payload["at_unix_s"]) < 0.5 for row in rows)
+
+
+def cut_with_readings_on_their_way(stage: Stage, centre: Centre, run: Run) -> int:
+    """Cut the link under the load until a few readings wait at the site; how many had arrived before."""
+    stage.until(lambda: loaded(run)() and samples(run) > 0)
+    centre.link.cut()
+    before = samples(run)
+    spool = centre.folder / "state-one"
+    stage.until(lambda: sum(path.read_bytes().count(b'"samples"') for path in spool.glob("*.jsonl")) > before + 4)
+    return before
 
 
 def test_a_run_of_a_site_succeeds_without_a_key_in_the_database(stage: Stage, pair: tuple[Actor, Actor]) -> None:
@@ -68,12 +79,8 @@ def test_the_load_goes_on_while_the_link_is_cut_and_its_readings_are_told_later(
     stage.start_worker("one", lease_s=LEASE_S)
     pair[1].hold()
     run = stage.launch(*pair, warm_up_s=0)
-    stage.until(lambda: loaded(run)() and samples(run) > 0)
-    centre.link.cut()
-    before = samples(run)
+    before = cut_with_readings_on_their_way(stage, centre, run)
     stage.until(lambda: "the centre is away" in (stage.folder / "one.log").read_text())
-    spool = centre.folder / "state-one"
-    stage.until(lambda: sum(path.read_bytes().count(b'"samples"') for path in spool.glob("*.jsonl")) > before + 4)
     assert samples(run) <= before + 1  # one may have been on its way
     centre.link.heal()
     stage.until(lambda: samples(run) > before + 4)
@@ -93,11 +100,7 @@ def test_a_worker_with_idle_slots_keeps_its_run_and_the_readings_of_a_cut_that_o
     stage.start_worker("one", lease_s=60, heartbeat_s=20, concurrency=4)
     pair[1].hold()
     run = stage.launch(*pair, warm_up_s=0)
-    stage.until(lambda: loaded(run)() and samples(run) > 0)
-    centre.link.cut()
-    before = samples(run)
-    spool = centre.folder / "state-one"
-    stage.until(lambda: sum(path.read_bytes().count(b'"samples"') for path in spool.glob("*.jsonl")) > before + 4)
+    before = cut_with_readings_on_their_way(stage, centre, run)
     long_ago = Now() - timedelta(minutes=2)  # in place of the minutes that its lease and the doubt still have
     Run.objects.filter(pk=run.pk).update(lease_until=long_ago, doubted_at=long_ago)
     centre.link.heal()
@@ -152,11 +155,7 @@ def test_what_a_killed_worker_could_not_tell_is_told_by_the_next_one(stage: Stag
     stage.start_worker("one", lease_s=60)  # so that nobody takes the run up before its events are told
     pair[1].hold()
     run = stage.launch(*pair, warm_up_s=0)
-    stage.until(lambda: loaded(run)() and samples(run) > 0)
-    centre.link.cut()
-    before = samples(run)
-    spool = centre.folder / "state-one"
-    stage.until(lambda: sum(path.read_bytes().count(b'"samples"') for path in spool.glob("*.jsonl")) > before + 4)
+    before = cut_with_readings_on_their_way(stage, centre, run)
     stage.kill_worker("one")
     centre.link.heal()
     stage.start_worker("one", lease_s=60)

@@ -272,9 +272,7 @@ def _to_be_confirmed(settings: Settings, trials: Sequence[Trial], beliefs: Belie
     """
     begun = _finalists_in(settings, trials)
     newest = next((place for place in range(len(trials), 0, -1) if trials[place - 1].purpose != "confirm"), 0)
-    room = confirming.FINALISTS - len(
-        _finalists_in(settings, trials[newest:]).keys() - _finalists_in(settings, trials[:newest])
-    )
+    room = confirming.FINALISTS - (len(begun) - len(_finalists_in(settings, trials[:newest])))
     others = (one for one in _likely(beliefs) if settings.space.key(one) not in begun)
     return [*begun.values(), *islice(others, room)]
 
